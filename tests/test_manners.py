@@ -1,7 +1,9 @@
 """How objects introduce themselves, and the way of README from a file to a picture."""
 
 import ast
+import copy
 import datetime
+import pickle
 import re
 from pathlib import Path
 
@@ -124,6 +126,73 @@ def test_answers_by_group_are_printed_by_group():
     lines = repr(counts).splitlines()
     assert lines[:3] == ["GroupValues of 25 groups", "0   1", "1   0"]
     assert lines[-1] == "... 5 more" and len(lines) == 22
+
+
+COUNTED = np.random.default_rng(0).integers(17, 91, size=200)
+BY = dict(groups=[0, 1], epsilon=1.0, confidence=0.9, rng=1)
+# What is released, or public: it may be copied, and sent to other processes.
+ANSWERS = {
+    **{
+        f"cdf, {method}": dpq.cdf(COUNTED, method=method, rng=1, **PLACE, **options)
+        for method, options in {
+            "agg_tree": dict(epsilon=1.0, height=2, branching=4),
+            "binary_tree": dict(epsilon=1.0, bins=16),
+            "histogram": dict(epsilon=1.0, bins=16),
+            "adaptive": dict(epsilon=1.0, bins=16, steps=5),
+            "factorized": dict(rho=0.5, bins=16),
+            "gaussian": dict(epsilon=1.0, delta=1e-6, bins=16),
+            "smooth_gaussian": dict(epsilon=1.0, delta=1e-6),
+        }.items()
+    },
+    "cdf, prior": dpq.cdf(
+        COUNTED,
+        epsilon=1.0,
+        height=2,
+        branching=4,
+        prior=(lambda x: np.clip(x / 120, 0, 1), lambda p: 120 * p),
+        rng=1,
+        **PLACE,
+    ),
+    "cdf, dates": dpq.cdf(DAYS, epsilon=1.0, height=2, branching=4, bounds=DATES, rng=1),
+    "AggTree": dpq.AggTree.of(COUNTED, epsilon=1.0, rng=1, **PLACE),
+    "PartialTree": dpq.PartialTree.of(COUNTED, **PLACE),  # private: to be merged elsewhere
+    "Estimate": dpq.quantile(COUNTED, [0.2, 0.5], epsilon=1.0, confidence=0.9, rng=1, **PLACE),
+    "GroupQuantiles": dpq.quantile_by(COUNTED, COUNTED % 2, [0.2, 0.5], **BY, **PLACE),
+    "GroupValues": dpq.count_by(COUNTED, COUNTED % 2, **BY),
+    "Plan": dpq.plan(0.5, n=200, epsilon=[1.0, 2.0], **PLACE),
+    "Guarantee": privacy.Guarantee(1.0, 1e-6, 0.5, mechanism="ind_exp"),
+    "BudgetExceeded": privacy.BudgetExceeded("a release must fit the budget"),
+}
+
+
+def read_off(answer):
+    """What an answer says of itself, as far as there is such a thing."""
+    said = [repr(answer)]
+    if isinstance(answer, dpq.CDF):
+        said += (
+            [answer(end) for end in answer.unit.restored(np.array([3, 40])).tolist()]
+            if (answer.unit)
+            else answer.cdf([33.0, 50.0]).tolist()
+        )
+        said += [answer.total, answer.ks(answer), np.asarray(answer.quantile([0.1, 0.5])).tolist()]
+        said += [answer.accuracy(0.05)] if answer._noise is not None else []
+    if isinstance(answer, dpq.AggTree):
+        said += [answer.quantile([0.1, 0.5]).tolist(), answer.count_confint(20, 50)]
+    if isinstance(answer, dpq.PartialTree):
+        said.append(answer.merge(answer).release(epsilon=1.0, rng=1).quantile(0.5))
+    if hasattr(answer, "to_json"):
+        said.append(answer.to_json())
+    return said
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda answer: pickle.loads(pickle.dumps(answer))]
+)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_copied_and_pickled(name, copied):
+    again = copied(ANSWERS[name])
+    assert type(again) is type(ANSWERS[name])
+    assert read_off(again) == read_off(ANSWERS[name])
 
 
 def test_cdf_is_callable():

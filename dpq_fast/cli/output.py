@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from rich.table import Table
 from dpq_fast import _checks
 from dpq_fast.cli.failures import Broken, refusals
 from dpq_fast.cli.options import Form
+from dpq_fast.mechanisms.estimate import in_json
 
 PICTURE = ".png"
 SUFFIXES = (".json", ".csv", PICTURE)
@@ -63,7 +63,7 @@ class Answer:
 
     def to_json(self) -> str:
         """One object; an end that is not there is null."""
-        return json.dumps(_finite(self.data), allow_nan=False)
+        return json.dumps(in_json(self.data), allow_nan=False)
 
     def to_csv(self) -> str:
         """A line of names, and one for each row."""
@@ -178,14 +178,3 @@ def spelled(value: Any) -> str:
     if value is None:
         return "none"
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
-def _finite(data: Any) -> Any:
-    """The same without infinite numbers, which JSON does not have."""
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {name: _finite(each) for name, each in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_finite(each) for each in data]
-    return data

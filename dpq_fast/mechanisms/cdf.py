@@ -140,7 +140,8 @@ class CumulativeNoise(NamedTuple):
 class CDF:
     r"""A released distribution function: it rises from 0 to 1.
 
-    Made by `cdf`. It is not private any more, and can be asked as often as you like.
+    Made by `cdf`. It is not private any more, and can be asked as often as you like, copied and
+    pickled.
 
     On a lattice it is a step function, as that of records on lattice points is: continuous from
     the right, and constant but for steps at the points. The points above ``x[k - 1]`` and up to
@@ -606,13 +607,16 @@ def _ranges_of_sums(noise: CountNoise, bins: int, public: bool) -> NDArray[np.fl
     return _simulated(bins, noise_of)
 
 
+def _units_below(tree: AggTree) -> NDArray[np.float64]:
+    """Units of the numbers below the edges of leaves."""
+    places = tree._leaves.places
+    return tree._units(np.zeros(places.size), places)
+
+
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     leaves = tree._leaves
     places = leaves.places
     below = _below(tree)[places.astype(np.int64)]
-
-    def units() -> NDArray[np.float64]:
-        return tree._units(np.zeros(places.size), places)
 
     # The weights of the draws in an estimate are at most 1. Without aggregation they are 1. With
     # it, those of least squares have the least sum of squares, while those on the path to a leaf
@@ -624,6 +628,7 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
         shape = tree.height, tree.branching, leaves.size
         known = tree.total_known, tree._aggregate
         ranges = functools.partial(_ranges_of_tree, tree.noise, *shape, *known)
+        units = functools.partial(_units_below, tree)
         noise = CumulativeNoise(tree.noise, units, not tree._aggregate, 0.0, ranges)
     return _of_counts(leaves, np.arange(places.size), below, tree.total_known, noise)
 
@@ -668,15 +673,16 @@ def _noise_of_sums(noise: CountNoise, bins: int, public: bool) -> CumulativeNois
 
     In units of the largest weight of a draw.
     """
-    weights = weights_of(bins)
-    one = type(noise)(noise.scale * Fraction(float(weights[0])))
-
-    def units() -> NDArray[np.float64]:
-        squares = np.append(0.0, np.cumsum((weights / weights[0]) ** 2))
-        return squares[: bins if public else bins + 1]
-
+    one = type(noise)(noise.scale * Fraction(float(weights_of(bins)[0])))
+    units = functools.partial(_units_of_sums, bins, public)
     ranges = functools.partial(_ranges_of_sums, noise, bins, public)
     return CumulativeNoise(one, units, False, 0.0, ranges)
+
+
+def _units_of_sums(bins: int, public: bool) -> NDArray[np.float64]:
+    weights = weights_of(bins)
+    squares = np.append(0.0, np.cumsum((weights / weights[0]) ** 2))
+    return squares[: bins if public else bins + 1]
 
 
 def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
@@ -712,7 +718,8 @@ def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: An
         )
     )
     ranges = functools.partial(_ranges_of_halves, noise, depth, public)
-    error = CumulativeNoise(noise, lambda: _units_above(depth, public), False, 0.0, ranges)
+    units = functools.partial(_units_above, depth, public)
+    error = CumulativeNoise(noise, units, False, 0.0, ranges)
     leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
     return _of_counts(leaves, np.array(edges), below, public, error, above)
 

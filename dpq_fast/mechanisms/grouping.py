@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence
 from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ from dpq_fast.data.tables import (
 from dpq_fast.data.tables import count_keys as keys_of_table
 from dpq_fast.data.units import untimed
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.mechanisms.estimate import Estimate
+from dpq_fast.mechanisms.estimate import Estimate, in_json, plain
 from dpq_fast.noise.rng import default_rng
 
 # Of tables: groups of up to so many records are brought here whole, and so many records at a time;
@@ -51,7 +52,10 @@ NUMBERS = Sums(1.0, 0, 0)
 
 
 class GroupAnswers:
-    """Answers by group, in the order of `groups`; a mapping from key to answer."""
+    """Answers by group, in the order of `groups`; a mapping from key to answer.
+
+    But for `values`, which is the array of the answers.
+    """
 
     groups: NDArray[Any]
     values: NDArray[Any]
@@ -95,6 +99,82 @@ class GroupAnswers:
         assert self.confidence is not None and self.covers is not None
         return Estimate(value, low, high, self.confidence, self.covers)
 
+    def keys(self) -> KeysView[Any]:
+        """The keys, in the order of `groups`."""
+        return KeysView(self)
+
+    def items(self) -> ItemsView[Any, Any]:
+        """Pairs of a key and its answer."""
+        return ItemsView(self)
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The answers by key.
+
+        Returns
+        -------
+        dict
+            From each key to a number of Python or, for several levels, a list of them; with
+            intervals to what `Estimate.to_dict` gives.
+        """
+        return {
+            key: answer.to_dict() if isinstance(answer, Estimate) else plain(answer)
+            for key, answer in self.items()
+        }
+
+    def to_json(self) -> str:
+        """A record for each group, and each level of quantiles, as JSON.
+
+        Returns
+        -------
+        str
+            An array of objects: the key by the names of its columns ("group" where they have none),
+            q, value, and with intervals low and high. An end where there is no bound is null; times
+            are texts.
+        """
+        columns = {name: in_json(plain(column)) for name, column in self._columns().items()}
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return json.dumps(rows, allow_nan=False)
+
+    def to_polars(self) -> Any:
+        """A `polars.DataFrame` with the rows of `to_json`.
+
+        Raises
+        ------
+        ImportError
+            If polars is not installed.
+        """
+        polars = _checks.extra("polars", "to_polars", "polars")
+        return polars.DataFrame({name: _framed(part) for name, part in self._columns().items()})
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` with the rows of `to_json`.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        """
+        pyarrow = _checks.extra("pyarrow", "to_arrow", "arrow")
+        return pyarrow.table({name: _framed(part) for name, part in self._columns().items()})
+
+    def _columns(self) -> dict[str, NDArray[Any] | list[Any]]:
+        """A row for each group and each level: columns of keys, of levels and of answers."""
+        parts = {"value": self.values, "low": self.low, "high": self.high}
+        answers = {name: part.ravel() for name, part in parts.items() if part is not None}
+        if hasattr(self, "q"):
+            answers = {"q": np.tile(np.ravel(self.q), len(self))} | answers
+        times = answers["value"].size // len(self) if len(self) else 0
+        keys = self.groups.tolist()
+        rows = keys if keys and isinstance(keys[0], tuple) else [(key,) for key in keys]
+        width = len(rows[0]) if rows else max(len(self.names), 1)
+        names = [str(name) for name in self.names]
+        if len({*names, *answers}) < width + len(answers):  # none, or some that are taken
+            names = [f"group {place}" for place in range(1, width + 1)] if width > 1 else ["group"]
+        each = {
+            name: [row[at] for row in rows for _ in range(times)] for at, name in enumerate(names)
+        }
+        return each | answers
+
     @cached_property
     def _place(self) -> dict[Any, int]:
         return {comparable(key): place for place, key in enumerate(self.groups.tolist())}
@@ -110,8 +190,22 @@ class GroupAnswers:
 
 def _plain(answer: Any) -> Any:
     """A number of Python for one answer; a time stays of its type."""
-    one = np.ndim(answer) == 0 and getattr(answer, "dtype", np.dtype(object)).kind in "iuf"
-    return answer.item() if one else answer
+    return answer if isinstance(answer, np.ndarray) else plain(answer)
+
+
+def _framed(column: NDArray[Any] | list[Any]) -> Any:
+    """A column in types that frames have, of which seconds and integers beyond 64 bits are none."""
+    if isinstance(column, list):
+        return column
+    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "s":
+        return column.astype(f"{column.dtype.kind}8[ms]")
+    if column.dtype != object:
+        return column
+    cells = column.tolist()
+    if all(isinstance(cell, int) for cell in cells):
+        fit = all(-(2**63) <= cell < 2**63 for cell in cells)
+        return np.array(cells, dtype=np.int64 if fit else np.float64)
+    return [None if cell != cell else cell for cell in cells]  # NaT
 
 
 def _in_words(answer: Any) -> str:

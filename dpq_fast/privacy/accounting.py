@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from dpq_fast._checks import (
     check_choice,
@@ -194,6 +194,11 @@ class Entry(NamedTuple):
 # What charges are for: pairs of an accountant and a text, the innermost last.
 _NOTES: ContextVar[tuple[tuple[Accountant, str], ...]] = ContextVar("notes", default=())
 
+# Why there is one object for a budget, and the way to go, for messages.
+_ONE_BUDGET = (
+    "since each copy would have the whole budget (Accountant.open keeps one that processes share)"
+)
+
 # For each statement that is added up, floats whose exact sum is the total.
 Totals = tuple[tuple[float, ...], ...]
 
@@ -256,6 +261,10 @@ class Accountant:
     Sums are correctly rounded, and a total may exceed the budget by 1e-12 of it, so that ten
     charges of 0.1 fit a budget of 1.0. Thread-safe.
 
+    There is one budget, and one object that keeps it: a copy would have the whole budget a second
+    time. So an accountant is not copied (`TypeError`) or pickled, and takes no charge in a forked
+    child (`RuntimeError`). `Accountant.open` keeps a budget that processes share.
+
     Examples
     --------
     >>> accountant = Accountant(1.0)
@@ -284,6 +293,7 @@ class Accountant:
                 raise ValueError("delta must be positive for composition 'zcdp', got 0.0")
             self._rho = zcdp_rho(self._epsilon, self._delta)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._entries: list[Entry] = []
         self._totals = self._nothing()
 
@@ -305,7 +315,8 @@ class Accountant:
             The file, an SQLite data base.
         epsilon : float, optional
             Total epsilon. Given: a new file is made if there is none, and the budget of an existing
-            one must be this one. None: the file must exist, and says what its budget is.
+            one must be this one. None: the file must exist, and says what its budget is. An empty
+            file is no new one: it may be a ledger that lost what was in it.
         delta, neighbors, composition
             As of `Accountant`. With ``epsilon=None`` those that are not their defaults must agree
             with the file.
@@ -384,6 +395,8 @@ class Accountant:
         TypeError, ValueError
             If the guarantee's relation does not match, or it lacks the statement that the
             accountant adds up.
+        RuntimeError
+            In a forked child, if the budget is in memory.
 
         Notes
         -----
@@ -458,6 +471,11 @@ class Accountant:
 
     def _record(self, what: str, charged: Guarantee) -> None:
         """Refuse what does not fit, or add an entry: both at once, whoever else does."""
+        if os.getpid() != self._process:  # not under the lock, which a fork may leave taken
+            raise RuntimeError(
+                f"an accountant must be charged by the process that made it, {_ONE_BUDGET}, "
+                "got a forked child"
+            )
         with self._lock:
             totals = self._fitting(self._totals, charged)
             self._entries.append(Entry(len(self._entries) + 1, now(), what, charged))
@@ -549,6 +567,11 @@ class Accountant:
     def history(self) -> tuple[Guarantee, ...]:
         """The recorded guarantees in the order in which they were charged."""
         return tuple(entry.guarantee for entry in self.entries)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"an accountant must not be copied or pickled, {_ONE_BUDGET}, got {type(self).__name__}"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._budget()}: {self._balance()}>"

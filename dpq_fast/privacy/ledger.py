@@ -19,6 +19,10 @@ inside a transaction: a child that inherited one would undo it when it drops its
 whose sum is exact; so a charge reads the last entry alone, however many there are, and accepts and
 refuses what an `Accountant` in memory does, bit for bit.
 
+**A new file** is made under another name, and gets its own when it is whole, unless another process
+was first: nobody sees one that is empty, or half of one. So an empty file is a ledger that lost
+what was in it, or never was one.
+
 **The chain.** Each entry holds the SHA-256 of itself and of the hash before it, the first one that
 of the budget. Triggers refuse to change or delete entries. Both are against accidents: who may
 write the file can forge all of it.
@@ -34,7 +38,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -160,10 +164,11 @@ class Ledger(Accountant):
 
     What it needs: a file system whose locks work between all who charge (local disks do, NFS
     where its lock service runs; folders that are copied to and fro, as by Dropbox, do not), one
-    path (no hard links), and a disk that has written what it says it has. A copy or a backup of
-    the file is another budget; one that is put back has forgotten what was spent since, which only
-    a `Ledger` that was open before notices. Copy it while nobody charges. Do not open it by other
-    means in a process that charges it: on POSIX its locks go when any handle of the file is closed.
+    path (no hard links but the one by which a new file gets its name), and a disk that has written
+    what it says it has. A copy or a backup of the file is another budget; one that is put back has
+    forgotten what was spent since, which only a `Ledger` that was open before notices. Copy it
+    while nobody charges. Do not open it by other means in a process that charges it: on POSIX its
+    locks go when any handle of the file is closed.
 
     The text of `noted`, times and guarantees are public facts about releases; the file holds
     nothing of the records. Who may write it can forge it.
@@ -200,15 +205,26 @@ class Ledger(Accountant):
         self._seen = (0, "")
         if not os.path.isdir(folder := os.path.dirname(self._path)):
             raise FileNotFoundError(f"path must lie in a folder that exists, got {folder!r}")
-        if epsilon is None and not os.path.exists(self._path):
-            raise FileNotFoundError(
-                f"epsilon must be given for a new ledger, got None and no file {self._path!r}"
-            )
-        found = self._transact(self._budget_of, create=epsilon is not None)
-        if found is None and epsilon is not None:
-            found = self._transact(self._make, write=True, create=True)
+        left = f"{self._path}-journal"
+        is_left = os.path.exists(left)  # looked for first: others may make the ledger and charge it
+        if not os.path.exists(self._path):
+            if epsilon is None:
+                raise FileNotFoundError(
+                    f"epsilon must be given for a new ledger, got None and no file {self._path!r}"
+                )
+            if is_left:  # which SQLite would undo the new one by
+                raise FileExistsError(
+                    f"a new ledger must have no journal of another one beside it, got {left!r}: "
+                    "move it back to the ledger that it belongs to, or remove it"
+                )
+            self._make()
+        found = self._transact(self._budget_of)
         if found is None:
-            raise ValueError(f"path must be a ledger, got an empty file {self._path!r}")
+            raise ValueError(
+                f"path must be a ledger, or no file yet, got an empty file {self._path!r}: if it "
+                "was a ledger, what was spent is lost, so put a copy of it in its place; if it "
+                "never was, remove it"
+            )
         if any(getattr(found, name) != value for name, value in wanted.items()):
             stated = ", ".join(
                 f"{name}={wanted[name]!r}" for name in Budget._fields if name in wanted
@@ -269,14 +285,17 @@ class Ledger(Accountant):
         if not self._is_open:
             raise ValueError(f"a ledger must be open to be used, got {self._path!r}, closed")
 
-    def _transact(self, work: _Work[_T], *, write: bool = False, create: bool = False) -> _T:
-        """What `work` gives in a transaction of its own; it may be begun several times."""
+    def _transact(self, work: _Work[_T], *, write: bool = False, new: str | None = None) -> _T:
+        """What `work` gives in a transaction of its own, which may be begun several times.
+
+        In the file, or in a `new` one.
+        """
         self._require_open()
         begun = os.times().elapsed
         while True:
             try:
                 with _LOCK:
-                    return self._attempt(work, write, create)
+                    return self._attempt(work, write, new)
             except sqlite3.Error as error:
                 self._explain(error)
             if os.times().elapsed - begun >= PATIENCE:
@@ -286,8 +305,8 @@ class Ledger(Accountant):
                 )
             threading.Event().wait(PAUSE)
 
-    def _attempt(self, work: _Work[_T], write: bool, create: bool) -> _T:
-        name = f"{Path(self._path).as_uri()}?mode={'rwc' if create else 'rw'}"
+    def _attempt(self, work: _Work[_T], write: bool, new: str | None) -> _T:
+        name = f"{Path(new or self._path).as_uri()}?mode={'rwc' if new else 'rw'}"
         opened = sqlite3.connect(name, uri=True, timeout=WAIT, isolation_level=None)
         with closing(opened) as connection:  # which rolls back what was not committed
             self._is_ledger(connection)  # before anything is written
@@ -350,11 +369,26 @@ class Ledger(Accountant):
             )
         return budget
 
-    def _make(self, connection: sqlite3.Connection) -> Budget:
-        """The budget of a new file, unless another process has made it by now."""
-        made = self._budget_of(connection)
-        if made is not None:
-            return made
+    def _make(self) -> None:
+        """Make the file, unless another process has made it by now."""
+        new = f"{self._path}-{secrets.token_hex(8)}"
+        try:
+            self._transact(self._fill, write=True, new=new)
+            try:
+                os.link(new, self._path)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise OSError(
+                    "a new ledger must lie where files can have two names (hard links), got "
+                    f"{self._path!r}: {error}"
+                ) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new)
+
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        """The tables of a new file, and its budget."""
         for statement in SCHEMA.values():
             connection.execute(statement)
         budget = Budget(
@@ -368,7 +402,6 @@ class Ledger(Accountant):
         connection.execute(f"INSERT INTO budget VALUES ({', '.join('?' * 6)})", budget)
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={VERSION}")
-        return budget
 
     def _last(self, connection: sqlite3.Connection) -> tuple[int, Totals, str]:
         """The number, totals and hash of the last entry, which must be whole."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import math
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -681,6 +683,58 @@ def test_estimate_of_an_array():
     assert found.to_frame().shape == (4, 3)
     with pytest.raises(AttributeError):
         found.value = 3.0
+
+
+def test_estimate_is_a_float_in_any_format_and_json():
+    found = dpq.Estimate(1234.5, -math.inf, 1300.0, 0.95, "sample")
+    assert float(found) == 1234.5
+    assert f"{found:,.0f}" == "1,234 [-inf, 1,300]"
+    assert f"{found}" == str(found)
+    assert found.to_dict() == {
+        "value": 1234.5,
+        "low": -math.inf,
+        "high": 1300.0,
+        "confidence": 0.95,
+        "covers": "sample",
+    }
+    assert json.loads(found.to_json()) == found.to_dict() | {"low": None}
+    counted = dpq.count(X, epsilon=1.0, neighbors="add-remove", confidence=0.9, rng=1)
+    assert float(counted) == counted.value == json.loads(counted.to_json())["value"]
+    assert type(counted.to_dict()["value"]) is int
+    with pytest.raises(TypeError, match=r"^an estimate must be of several answers to be indexed"):
+        found[0]
+
+
+def test_estimate_of_an_array_is_indexed_by_answers():
+    """Unpacking gives the three parts all the same."""
+    values = np.array([[1.0, 2.0, 7.0], [3.0, 4.0, 9.0]])
+    found = dpq.Estimate(values, values - 1.0, values + 2.0, 0.9, "population")
+    value, low, high = found
+    assert value is found.value and low is found.low and high is found.high
+    for index in (1, -1, slice(1), (0, 2), (slice(None), 1), values > 3.0, [1, 0, 1]):
+        part = found[index]
+        assert np.array_equal(np.asarray(part), np.asarray(found)[index])
+        assert (part.confidence, part.covers) == (0.9, "population")
+    assert type(found[0, 2].value) is float and float(found[0, 2]) == 7.0
+    assert f"{found[0]:.2f}" == "1.00 [0.00, 3.00]\n2.00 [1.00, 4.00]\n7.00 [6.00, 9.00]"
+    assert json.loads(found.to_json())["high"] == (values + 2.0).tolist()
+    with pytest.raises(TypeError, match=r"one number to be a float, got one of shape \(2, 3\)$"):
+        float(found)
+    with pytest.raises(IndexError):
+        found[2]
+
+
+def test_estimate_of_times_goes_to_json():
+    days = np.array(["2020-01-31", "NaT"], dtype="M8[D]")
+    found = dpq.Estimate(days, days, days, 0.9, "sample")
+    assert json.loads(found.to_json())["value"] == ["2020-01-31", None]
+    assert found[0].to_dict()["value"] == days[0]
+    with pytest.raises(TypeError, match=r"one number to be a float, got one of datetime64$"):
+        float(found[0])
+    noon = datetime(2020, 1, 31, 12, tzinfo=timezone.utc)
+    one = dpq.Estimate(noon, noon, noon, 0.9, "sample")
+    assert json.loads(one.to_json())["low"] == "2020-01-31T12:00:00+00:00"
+    assert f"{one:%Y}" == "2020 [2020, 2020]"
 
 
 def test_groups_show_their_intervals():

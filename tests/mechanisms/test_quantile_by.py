@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import math
 import re
 import sys
@@ -1013,11 +1014,100 @@ def test_group_quantiles_are_a_mapping_of_keys():
         out.values = None
 
 
-def test_group_quantiles_name_the_extra_that_pandas_is_in(monkeypatch):
+def test_group_quantiles_give_their_keys_and_answers():
     out = dpq.quantile_by(X, CODES, Q, groups=[2, 0], rng=1, **OPTIONS)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'dpq_fast\[pandas\]'"):
-        out.to_pandas()
+    assert list(out.keys()) == [2, 0] and 2 in out.keys()
+    assert out.keys() & {0, 1} == {0}
+    assert [(key, answer.tolist()) for key, answer in out.items()] == [
+        (key, out[key].tolist()) for key in (2, 0)
+    ]
+    assert len(out.items()) == 2
+    assert isinstance(out.values, np.ndarray) and out.values.shape == (2, 3)
+    assert dict(out).keys() == {2, 0}
+    assert out.to_dict() == dict(zip([2, 0], out.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("q", [0.5, [0.9, 0.1], [[0.9], [0.1]]])
+def test_group_quantiles_go_to_frames_and_json_by_group_and_level(q, confidence):
+    out = dpq.quantile_by(
+        X, CODES, q, groups=[2, 0], rng=1, confidence=confidence, covers="sample", **OPTIONS
+    )
+    levels = np.ravel(q).tolist()
+    parts = {"value": out.values, "low": out.low, "high": out.high}
+    expected = {"group": [key for key in (2, 0) for _ in levels], "q": levels * 2} | {
+        name: part.ravel().tolist() for name, part in parts.items() if part is not None
+    }
+    assert out.to_polars().to_dict(as_series=False) == expected
+    assert out.to_arrow().to_pydict() == expected
+    assert json.loads(out.to_json()) == pl.DataFrame(expected).to_dicts()
+    for key, answer in out.to_dict().items():
+        assert answer == (out[key].to_dict() if confidence else np.asarray(out[key]).tolist())
+
+
+def test_groups_of_several_columns_go_to_frames_by_their_names():
+    days = [date(2020, 1, 1), date(2020, 1, 2)]
+    by = pl.DataFrame({"town": ["a", "b"] * 5, "day": days * 5})
+    groups = [("a", days[0]), ("b", days[1])]
+    out = dpq.count_by(range(10), by, groups=groups, epsilon=1.0, confidence=0.9, rng=1)
+    frame = out.to_polars()
+    assert frame.columns == ["town", "day", "value", "low", "high"]
+    assert frame.schema["day"] == pl.Date
+    assert frame.select("town", "day").rows() == groups
+    assert json.loads(out.to_json())[0] == {
+        "town": "a",
+        "day": "2020-01-01",
+        "value": int(out.values[0]),
+        "low": out.low[0],
+        "high": out.high[0],
+    }
+    assert out.to_dict()["a", days[0]]["value"] == out.values[0]
+    # names that columns of answers have are left out
+    taken = dpq.count_by(range(10), by.rename({"day": "value"}), groups=groups, epsilon=1.0, rng=1)
+    assert taken.to_polars().columns == ["group 1", "group 2", "value"]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns"])
+def test_groups_of_times_go_to_frames_and_json(unit):
+    bounds = (np.datetime64("2020-01-01", unit), np.datetime64("2021-01-01", unit))
+    answers = np.array(["2020-02-03", "NaT"], dtype=f"M8[{unit}]")
+    keys = np.array(["a", "b"], dtype=object)
+    out = dpq.quantile_by([bounds[0]], ["a"], 0.5, groups=["a", "b"], epsilon=1.0, bounds=bounds)
+    out = dataclasses.replace(out, values=answers, groups=keys)
+    days = [date(2020, 2, 3), None]
+    assert out.to_polars()["value"].cast(pl.Date).to_list() == days
+    assert out.to_arrow()["value"].cast(pa.timestamp("s")).cast(pa.date32()).to_pylist() == days
+    first, second = json.loads(out.to_json())
+    assert first["value"].startswith("2020-02-03") and second["value"] is None
+
+
+def test_groups_of_endless_integers_go_to_frames_as_floats():
+    out = dpq.count_by([1], [1], groups=[1, 2], epsilon=1e-25, rng=1)
+    assert max(map(abs, out.values.tolist())) > 2**64
+    assert out.to_polars()["value"].to_list() == out.values.astype(float).tolist()
+    assert [row["value"] for row in json.loads(out.to_json())] == out.values.tolist()
+
+
+def test_no_groups_go_to_frames():
+    out = dpq.mean_by([], [], groups=[], epsilon=1.0, q=None, lower=0, upper=1, confidence=0.5)
+    columns = ["group", "value", "low", "high"]
+    assert out.to_polars().columns == out.to_arrow().column_names == columns
+    assert (out.to_dict(), out.to_json(), list(out.keys())) == ({}, "[]", [])
+
+
+@pytest.mark.parametrize(
+    ("library", "method", "name"),
+    [
+        ("pandas", "to_pandas", "pandas"),
+        ("polars", "to_polars", "polars"),
+        ("pyarrow", "to_arrow", "arrow"),
+    ],
+)
+def test_group_quantiles_name_the_extra_that_a_library_is_in(library, method, name, monkeypatch):
+    out = dpq.quantile_by(X, CODES, Q, groups=[2, 0], rng=1, **OPTIONS)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install 'dpq_fast\[{name}\]'"):
+        getattr(out, method)()
 
 
 # Threads and seeds

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import os
+import pickle
 import threading
 
 import numpy as np
@@ -311,6 +314,91 @@ def test_accountant_under_eight_racing_threads_spends_exactly_its_budget():
         thread.join()
     assert sum(taken) == len(accountant.history) == 100
     assert accountant.remaining.epsilon == 0.0
+
+
+class Arriving:
+    """A lock that says when somebody is about to take it, of whom it may have to wait."""
+
+    def __init__(self, lock, arrived):
+        self._lock, self._arrived = lock, arrived
+
+    def __enter__(self):
+        self._arrived.set()
+        self._lock.acquire()
+
+    def __exit__(self, *exception):
+        self._lock.release()
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_accountant_lets_nobody_charge_between_the_sum_and_the_entry(composition, monkeypatch):
+    """Another thread charges once the first has found that it fits: it waits, or overdraws."""
+    accountant = Accountant(1.0, 1e-6, composition=composition)
+    request = Guarantee(0.75, rho=0.6 * privacy.zcdp_rho(1.0, 1e-6))
+    turn = threading.Event()
+    refused = []
+
+    def second():
+        try:
+            accountant.charge(request)
+        except BudgetExceeded as error:
+            refused.append(error)
+        finally:
+            turn.set()
+
+    fitting, threads = Accountant._fitting, [threading.Thread(target=second)]
+
+    def found(self, *arguments):
+        totals = fitting(self, *arguments)
+        if not threads[0].ident:
+            monkeypatch.setattr(accountant, "_lock", Arriving(accountant._lock, turn))
+            threads[0].start()
+            turn.wait()  # it has to wait for the lock, or has charged
+        return totals
+
+    monkeypatch.setattr(Accountant, "_fitting", found)
+    accountant.charge(request)
+    threads[0].join()
+    assert len(refused) == 1
+    assert len(accountant.entries) == 1
+    assert accountant.spent == accountant._spent(accountant._with(accountant._nothing(), request))
+
+
+COPIED = [copy.copy, copy.deepcopy, pickle.dumps, lambda one: copy.deepcopy({"budget": [one]})]
+
+
+@pytest.mark.parametrize("copied", COPIED)
+def test_accountant_is_not_copied(copied):
+    """A copy would have the whole budget a second time."""
+    accountant = Accountant(1.0)
+    with pytest.raises(
+        TypeError,
+        match=r"^an accountant must not be copied or pickled, since each copy would have the whole "
+        r"budget \(Accountant.open keeps one that processes share\), got Accountant$",
+    ):
+        copied(accountant)
+    accountant.charge(Guarantee(1.0))
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(Guarantee(1e-3))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork on this platform")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_accountant_is_not_charged_by_a_forked_child():
+    """Even if another thread held its lock in the moment of the fork."""
+    accountant = Accountant(1.0)
+    accountant.charge(Guarantee(0.5))
+    with accountant._lock:
+        child = os.fork()
+        if child == 0:
+            try:
+                accountant.charge(Guarantee(0.5))
+            except RuntimeError as error:
+                told = "an accountant must be charged by the process that made it, since each copy"
+                os._exit(0 if str(error).startswith(told) else 1)
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    accountant.charge(Guarantee(0.5))
 
 
 def test_charge_without_an_accountant_does_nothing():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import multiprocessing
 import os
 import pickle
 import signal
@@ -15,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, ClassVar
@@ -350,13 +350,103 @@ def test_open_leaves_files_of_others_alone(epsilon, path):
     assert Path(path).read_text() == "name,pay\nAda,3\n" * 100
 
 
-def test_open_makes_a_ledger_of_an_empty_file_if_told_the_budget(path):
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_open_refuses_an_empty_file(epsilon, path):
+    """It may be a ledger that lost what was spent; so is a data base without tables."""
+    message = r"^path must be a ledger, or no file yet, got an empty file .* put a copy of it in"
     Path(path).touch()
-    with pytest.raises(ValueError, match=r"^path must be a ledger, got an empty file"):
-        Accountant.open(path)
-    assert Accountant.open(path, epsilon=1.0).epsilon == 1.0
-    assert Accountant.open(Path(path)).epsilon == 1.0
-    assert Accountant.open(os.fsencode(path)).epsilon == 1.0
+    with pytest.raises(ValueError, match=message):
+        Accountant.open(path, epsilon=epsilon)
+    assert Path(path).read_bytes() == b""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+    assert Path(path).stat().st_size > 0
+    with pytest.raises(ValueError, match=message):
+        Accountant.open(path, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+@pytest.mark.parametrize("left", [0, 1, 99, 100, 4_096, 4_097, -4_096])
+def test_ledger_that_was_truncated_is_refused(left, epsilon, path):
+    """By who had it open, too."""
+    accountant = three(path)
+    whole = Path(path).read_bytes()
+    truncated = whole[:left]
+    Path(path).write_bytes(truncated)
+    with pytest.raises(ValueError, match=r"^path must"):
+        Accountant.open(path, epsilon=epsilon)
+    for use in (lambda: accountant.charge(Guarantee(0.1)), lambda: accountant.spent):
+        with pytest.raises(ValueError, match=r"^path must"):
+            use()
+    assert Path(path).read_bytes() == truncated
+    Path(path).write_bytes(whole)
+    accountant.check()
+
+
+def test_new_ledger_is_never_seen_half_made(path, monkeypatch):
+    """Not after any statement by which it is made."""
+    seen: list[bool] = []
+
+    class Looked(sqlite3.Connection):
+        def execute(self, statement: str, *parameters: Any) -> Any:
+            found = super().execute(statement, *parameters)
+            seen.append(os.path.exists(path))
+            return found
+
+    connect, link = sqlite3.connect, os.link
+
+    def linked(*arguments: Any) -> None:
+        assert seen and not any(seen)
+        link(*arguments)
+        assert Accountant.open(path).spent.epsilon == 0.0
+
+    monkeypatch.setattr(
+        ledger.sqlite3, "connect", lambda *a, **options: connect(*a, factory=Looked, **options)
+    )
+    monkeypatch.setattr(os, "link", linked)
+    Accountant.open(Path(path), epsilon=1.0)
+    monkeypatch.undo()
+    assert Accountant.open(os.fsencode(path), epsilon=1.0).entries == ()
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+
+
+def test_ledger_that_another_process_made_first_is_theirs(path, monkeypatch):
+    """Who is second has made another one, which is gone."""
+    link = os.link
+
+    def second(*arguments: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        Accountant.open(path, epsilon=1.0).charge(Guarantee(0.75))
+        link(*arguments)
+
+    monkeypatch.setattr(os, "link", second)
+    accountant = Accountant.open(path, epsilon=1.0)
+    assert accountant.remaining.epsilon == 0.25
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(Guarantee(0.5))
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+    os.unlink(path)
+    monkeypatch.setattr(os, "link", second)
+    with pytest.raises(ValueError, match=r"^the budget must be that of the ledger"):
+        Accountant.open(path, epsilon=2.0)
+
+
+def test_new_ledger_needs_a_second_name(path, monkeypatch):
+    def refused(*_: Any) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(OSError, match=r"^a new ledger must lie where files can have two names"):
+        Accountant.open(path, epsilon=1.0)
+    assert os.listdir(os.path.dirname(path)) == []
+
+
+def test_new_ledger_beside_a_journal_is_refused(path):
+    """SQLite would undo it by what is written there."""
+    Path(f"{path}-journal").write_bytes(b"left behind")
+    with pytest.raises(FileExistsError, match=r"^a new ledger must have no journal of another one"):
+        Accountant.open(path, epsilon=1.0)
+    assert not os.path.exists(path)
 
 
 @pytest.mark.parametrize(
@@ -778,6 +868,7 @@ def test_another_ledger_in_its_place_is_refused(path):
         with pytest.raises(OSError, match=r"^a ledger must be readable, got .* unable to open"):
             use()
     for make in (Path(path).touch, lambda: Accountant.open(path, epsilon=1.0)):
+        Path(path).unlink(missing_ok=True)
         make()
         for use in uses:
             with pytest.raises(ValueError, match=r"^path must still be the ledger that was opened"):
@@ -919,11 +1010,6 @@ def test_copies_are_opened_by_path(path):
         pickle.loads(later)
 
 
-def charge_one(accountant: Accountant) -> float:
-    accountant.charge(Guarantee(0.25))
-    return accountant.remaining.epsilon
-
-
 def test_spawned_processes_charge_the_same_ledger(path):
     code = (
         "import multiprocessing, sys\n"
@@ -947,61 +1033,148 @@ def test_spawned_processes_charge_the_same_ledger(path):
 
 
 COST = 0.1
+# Where a charge is killed: before a statement of its transaction, or after it.
+BEFORE = ("PRAGMA synchronous=EXTRA", "BEGIN IMMEDIATE", ledger.LAST, ledger.INSERT, "COMMIT")
+AFTER = ("BEGIN IMMEDIATE", ledger.INSERT, "COMMIT")
+POINTS = [("before", each) for each in BEFORE] + [("after", each) for each in AFTER]
 
 
-def killed(path: str, notes: str, seed: int, charges: int) -> None:
-    """Charge, and note each charge that came back, until the budget is spent or somebody kills."""
-    accountant = Accountant.open(path, epsilon=COST * charges)
-    note = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    while True:
-        with accountant.noted(f"{seed}-{os.getpid()}-{os.times().elapsed}"):
-            try:
-                accountant.charge(Guarantee(COST))
-            except BudgetExceeded:
-                os._exit(0)
+def die_at(when: str, statement: str) -> None:
+    """Make this process kill itself at a point of its next charge."""
+
+    class Dying(sqlite3.Connection):
+        def execute(self, executed: str, *parameters: Any) -> Any:
+            if executed == statement and when == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            found = super().execute(executed, *parameters)
+            if executed == statement:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+    connect = sqlite3.connect
+    ledger.sqlite3.connect = lambda *a, **options: connect(*a, factory=Dying, **options)
+
+
+def in_child(work: Callable[[], None]) -> Callable[[], int]:
+    """Do `work` in a forked child; what waits for its end, and gives its status."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    return lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@needs_fork
+@pytest.mark.parametrize(("when", "statement"), POINTS)
+def test_charge_that_is_killed_stands_from_the_commit_on(when, statement, path):
+    accountant = Accountant.open(path, epsilon=1.0)
+    accountant.charge(Guarantee(0.5))
+
+    def work() -> None:
+        die_at(when, statement)
+        accountant.charge(Guarantee(0.25))
+
+    assert in_child(work)() == -signal.SIGKILL
+    spent = 0.75 if (when, statement) == ("after", "COMMIT") else 0.5
+    assert Accountant.open(path).spent.epsilon == accountant.spent.epsilon == spent
+    accountant.charge(Guarantee(1.0 - spent))
+    accountant.check()
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(Guarantee(0.25))
+
+
+@needs_fork
+@pytest.mark.parametrize("page", [0.1, 1.1, 2.1, 3.1, 4.1])
+def test_charge_that_is_killed_while_it_is_written_is_undone(page, path):
+    """In the journal, or in the file, in the middle of a page: where a file may not grow beyond."""
+    resource = pytest.importorskip("resource", reason="no limits of files on this platform")
+    accountant = Accountant.open(path, epsilon=1.0)
+    accountant.charge(Guarantee(0.5))
+
+    def work() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(page * 4096), resource.RLIM_INFINITY))
+        with accountant.noted("x" * 10_000):  # more than three pages
+            accountant.charge(Guarantee(0.25))
+
+    assert in_child(work)() == -signal.SIGXFSZ
+    # the journal is there, but where it was its first page that could not be written
+    assert os.path.exists(f"{path}-journal")
+    assert Accountant.open(path).spent.epsilon == accountant.spent.epsilon == 0.5
+    accountant.charge(Guarantee(0.5))
+    accountant.check()
+
+
+@needs_fork
+@pytest.mark.parametrize("statement", [*ledger.SCHEMA.values(), "COMMIT"])
+def test_ledger_that_is_killed_while_it_is_made_is_none(statement, path):
+    """Nor is what is left a ledger of that name: the next one makes its own."""
+
+    def work() -> None:
+        die_at("before", statement)
+        Accountant.open(path, epsilon=1.0)
+
+    assert in_child(work)() == -signal.SIGKILL
+    assert not os.path.exists(path)
+    accountant = Accountant.open(path, epsilon=1.0)
+    accountant.charge(Guarantee(0.25))
+    accountant.check()
+
+
+def charge_all(accountant: ledger.Ledger, most: float = math.inf) -> None:
+    """Charge, and note each charge that came back, until the budget is spent, or `most` times."""
+    note = os.open(f"{accountant.path}.notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    while most > 0:
+        try:
+            accountant.charge(Guarantee(COST))
+        except BudgetExceeded:
+            return
         os.write(note, b"x")  # no buffer: it is there when the process dies
+        most -= 1
 
 
 def kill_and_charge(path: str, charges: int, kills: int) -> None:
-    """Eight processes charge one ledger; each that is killed is followed by another one."""
-    context = multiprocessing.get_context("fork")
-    rng = np.random.default_rng(1)
-    notes = f"{path}.notes"
-    started = 0
+    """Eight processes charge one ledger at a time, of which the first `kills` are killed.
 
-    def started_process() -> Any:
-        nonlocal started
-        started += 1
-        process = context.Process(target=killed, args=(path, notes, started, charges))
-        process.start()
-        return process
+    Each is killed at a point of a charge, after some others. They charge too little to spend the
+    budget, so that each gets there, however slow the machine is; then others spend it.
+    """
+    before = charges // (2 * kills)
 
-    running = [started_process() for _ in range(8)]
-    died = 0
-    while running:
-        victim = running[int(rng.integers(len(running)))]
-        victim.join(float(rng.exponential(0.05)))
-        if victim.exitcode is None and died < kills:
-            os.kill(victim.pid, signal.SIGKILL)
-            victim.join()
-            died += victim.exitcode == -signal.SIGKILL
-            running[running.index(victim)] = started_process()
-        ended = [process for process in running if process.exitcode is not None]
-        assert all(process.exitcode in (0, -signal.SIGKILL) for process in ended)
-        running = [process for process in running if process.exitcode is None]
-    noted = os.path.getsize(notes)
+    def opened() -> ledger.Ledger:
+        return Accountant.open(path, epsilon=COST * charges)
+
+    def victim(number: int) -> None:
+        accountant = opened()
+        charge_all(accountant, most=number % (before + 1))
+        die_at(*POINTS[number % len(POINTS)])
+        charge_all(accountant)
+
+    waits = []
+    for number in range(kills):
+        waits.append(in_child(partial(victim, number)))
+        if len(waits) == 8:
+            assert waits.pop(0)() == -signal.SIGKILL
+    assert [wait() for wait in waits] == [-signal.SIGKILL] * len(waits)
+    waits = [in_child(lambda: charge_all(opened())) for _ in range(8)]
+    assert [wait() for wait in waits] == [0] * 8
     accountant = Accountant.open(path)
     accountant.check()
-    assert died > 0
     assert len(accountant.entries) == charges  # all that fits, and nothing more
     assert accountant.spent.epsilon <= COST * charges * (1.0 + 1e-12)
-    # each that died may have charged once without a word
-    assert charges - died <= noted <= charges
+    # those that died after they had charged could not say so
+    silent = sum(POINTS[number % len(POINTS)] == ("after", "COMMIT") for number in range(kills))
+    assert os.path.getsize(f"{path}.notes") == charges - silent
 
 
 @needs_fork
 def test_processes_that_are_killed_lose_no_charge(path):
-    kill_and_charge(path, 400, 12)
+    kill_and_charge(path, 120, 12)
 
 
 @needs_fork
@@ -1012,13 +1185,8 @@ def test_ten_thousand_charges_by_processes_that_are_killed(path):
 
 @needs_fork
 def test_processes_that_make_the_ledger_at_once_agree(path):
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=killed, args=(path, f"{path}.n", i, 8)) for i in range(8)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * 8
+    waits = [in_child(lambda: charge_all(Accountant.open(path, epsilon=0.8))) for _ in range(8)]
+    assert [wait() for wait in waits] == [0] * 8
     assert len(Accountant.open(path).entries) == 8
 
 
