@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.privacy.intervals import Request
 
 
@@ -17,6 +18,7 @@ def _shown(part: Any) -> str:
     return f"{part:g}" if isinstance(part, (float, np.floating)) else str(part)
 
 
+@in_our_words
 @dataclass(frozen=True)  # with slots a new attribute is a TypeError, which others do not expect
 class Estimate:
     """A private answer and an interval around it.
@@ -73,6 +75,7 @@ class Estimate:
         rows = [[_shown(part) for part in row] for row in np.asarray(self).reshape(-1, 3)]
         return "\n".join(f"{value} [{low}, {high}]" for value, low, high in rows) + f"  ({about})"
 
+    @in_our_words
     def to_frame(self) -> Any:
         """A row for each answer.
 
