@@ -179,7 +179,10 @@ def refuse_misfit(
     if missing:
         raise TypeError(f"{name} needs {_listed(missing)}") from None
     for option in by_position[: len(arguments)]:
-        if option in options:
+        if (
+            option in options
+            and signature.parameters[option].kind is not inspect.Parameter.POSITIONAL_ONLY
+        ):
             raise TypeError(f"{name} takes {option} once, got it twice") from None
 
 
