@@ -13,9 +13,11 @@ True
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dpq_fast._arguments import Function, in_our_words
 from dpq_fast.data.tables import table_of
 from dpq_fast.mechanisms.aggregates import count, mean, sum
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
@@ -56,7 +58,24 @@ class FrameReleases:
         return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
 
 
+def _shown(first: Sequence[str]) -> Callable[[Function], Function]:
+    """Show these arguments in place of the first ones of the function that a method stands for."""
+
+    def declare(method: Function) -> Function:
+        signature = inspect.signature(method)
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        replaced = [own, *(own.replace(name=name) for name in first)]
+        rest = [p for p in signature.parameters.values() if p.name not in ("x", "frame", "by")]
+        method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*replaced, *rest]
+        )
+        return in_our_words(method)
+
+    return declare
+
+
 def _of_column(function: Callable[..., Any]) -> Callable[..., Any]:
+    @_shown([])
     @functools.wraps(function)
     def method(self: ColumnReleases, *arguments: Any, **options: Any) -> Any:
         return function(self._column, *arguments, **options)
@@ -65,6 +84,7 @@ def _of_column(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
+    @_shown(["column"])
     @functools.wraps(function)
     def method(self: FrameReleases, column: str, *arguments: Any, **options: Any) -> Any:
         return function(self._one(column), *arguments, **options)
@@ -73,6 +93,7 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_group(function: Callable[..., Any]) -> Callable[..., Any]:
+    @_shown(["column", "by"])
     @functools.wraps(function)
     def method(
         self: FrameReleases, column: str, by: str | Sequence[str], *arguments: Any, **options: Any

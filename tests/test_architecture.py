@@ -23,6 +23,7 @@ WINGS = (
     {"data"},
     {"noise"},
     {"_kernels", "_checks"},
+    {"_arguments"},
 )
 HEIGHT = {wing: len(WINGS) - row for row, wings in enumerate(WINGS) for wing in wings}
 # `privacy.guarantee` looks up the registry when it is called, and what can be drawn has a method

@@ -85,6 +85,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.columns import as_column, as_float64
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
@@ -151,7 +152,7 @@ def _warn(bounds: Any, unused: dict[str, Any]) -> None:
             f"Parameter '{name}' is not functional in diffprivlib.  Remove this parameter to "
             "suppress this warning.",
             _category(DiffprivlibCompatibilityWarning),
-            stacklevel=3,
+            stacklevel=4,
         )
     if bounds is None:
         warnings.warn(
@@ -159,7 +160,7 @@ def _warn(bounds: Any, unused: dict[str, Any]) -> None:
             "result in additional privacy leakage. To ensure differential privacy and no "
             "additional privacy leakage, specify bounds for each dimension.",
             _category(PrivacyLeakWarning),
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -440,6 +441,7 @@ def _levels(name: str, given: Any, most: float, rule: str) -> NDArray[np.float64
     return values / most
 
 
+@in_our_words
 def quantile(
     array: Any,
     quant: Any,
@@ -535,6 +537,7 @@ def quantile(
     )
 
 
+@in_our_words
 def percentile(
     array: Any,
     percent: Any,
@@ -581,6 +584,7 @@ def percentile(
     )
 
 
+@in_our_words
 def median(
     array: Any,
     epsilon: float = 1.0,
@@ -712,6 +716,7 @@ def _sum(array: Any, *, dtype: Any, neighbors: str, nan_policy: str, **call: Any
     )
 
 
+@in_our_words
 def mean(
     array: Any,
     epsilon: float = 1.0,
@@ -789,6 +794,7 @@ def mean(
     )
 
 
+@in_our_words
 def nanmean(
     array: Any,
     epsilon: float = 1.0,
@@ -834,6 +840,7 @@ def nanmean(
     )
 
 
+@in_our_words
 def sum(
     array: Any,
     epsilon: float = 1.0,
@@ -903,6 +910,7 @@ def sum(
     )
 
 
+@in_our_words
 def nansum(
     array: Any,
     epsilon: float = 1.0,
@@ -968,6 +976,7 @@ def _nonzero(records: NDArray[Any]) -> NDArray[Any]:
         return records.astype(np.bool_)
 
 
+@in_our_words
 def count_nonzero(
     array: Any,
     epsilon: float = 1.0,

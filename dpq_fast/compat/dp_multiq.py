@@ -27,6 +27,7 @@ import math
 from typing import Any
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast.mechanisms.agg_tree import agg_tree as _agg_tree
 from dpq_fast.mechanisms.csmooth import csmooth as _csmooth
 from dpq_fast.mechanisms.ind_exp import ind_exp as _ind_exp
@@ -40,6 +41,7 @@ def _neighbors(swap: Any) -> str:
     return "swap" if _checks.check_flag("swap", swap) else "add-remove"
 
 
+@in_our_words
 def joint_exp(
     sorted_data: Any,
     data_low: float,
@@ -110,6 +112,7 @@ def joint_exp(
     )
 
 
+@in_our_words
 def ind_exp(
     sorted_data: Any,
     data_low: float,
@@ -175,6 +178,7 @@ def ind_exp(
     )
 
 
+@in_our_words
 def opt_comp_calculator(overall_eps: float, overall_delta: float, num_comps: int) -> float:
     """The largest budget of each of some exponential mechanisms for a total of (eps, delta).
 
@@ -209,6 +213,7 @@ def opt_comp_calculator(overall_eps: float, overall_delta: float, num_comps: int
     return privacy.bounded_range_epsilon_each(count, epsilon, overall_delta)
 
 
+@in_our_words
 def csmooth(
     sorted_data: Any,
     data_low: float,
@@ -274,6 +279,7 @@ def csmooth(
     )
 
 
+@in_our_words
 def tree(
     sampled_data: Any,
     data_low: float,
@@ -346,6 +352,7 @@ def tree(
     )
 
 
+@in_our_words
 def agg_tree(
     sampled_data: Any,
     data_low: float,

@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words, refuse_misfit
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum
@@ -125,6 +126,7 @@ def column_domain() -> Any:
     return dp.user_domain(IDENTIFIER, lambda data: _refusal(data) is None)
 
 
+@in_our_words
 def make_quantile(
     input_domain: Any,
     input_metric: Any,
@@ -206,6 +208,7 @@ def make_quantile(
     )
 
 
+@in_our_words
 def make_cdf(
     input_domain: Any,
     input_metric: Any,
@@ -261,6 +264,7 @@ def make_cdf(
     )
 
 
+@in_our_words
 def make_sum(
     input_domain: Any,
     input_metric: Any,
@@ -326,6 +330,7 @@ def make_sum(
     )
 
 
+@in_our_words
 def make_mean(
     input_domain: Any,
     input_metric: Any,
@@ -387,6 +392,7 @@ def make_mean(
     )
 
 
+@in_our_words
 def make_count(
     input_domain: Any,
     input_metric: Any,
@@ -525,6 +531,8 @@ def _released_cdf(x: Any, **options: Any) -> ReleasedCDF:
 
 def _then(constructor: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """A constructor that waits for its domain and metric."""
+    name = f"{constructor.__name__.replace('make_', 'then_')}()"
+    refuse_misfit(constructor, ("domain", "metric", *arguments), options, name)
     mod = _checks.extra("opendp.mod", constructor.__name__, "opendp")
     return mod._PartialConstructor(
         lambda domain, metric: constructor(domain, metric, *arguments, **options)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
+from dpq_fast._arguments import in_our_words
+
 # Who answers the table of the release that runs: None where it has its passes to itself.
 _release: ContextVar[_Release | None] = ContextVar("_release", default=None)
 
 
+@in_our_words
 def together(*releases: Callable[[], Any]) -> tuple[Any, ...]:
     """Make several releases whose passes over tables are shared.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.cells import CountedCells
 from dpq_fast.data.columns import (
@@ -56,6 +57,7 @@ NEAR_POINTS = 2**15
 FEW_TABLE_POINTS = 2**14
 
 
+@in_our_words
 class Sample:
     """Records of one numeric column, clamped to bounds and in order, ready for any mechanism.
 
@@ -109,6 +111,7 @@ class Sample:
         return shown(self, **placement(self.bounds, self.lattice, self.unit))
 
     @classmethod
+    @in_our_words
     def of(
         cls,
         x: Any,
@@ -283,6 +286,7 @@ class Sample:
         return cls(coarse, records, lattice, bounds, unit)
 
     @classmethod
+    @in_our_words
     def from_engine(
         cls,
         source: Any,
@@ -336,6 +340,7 @@ class Sample:
         )
 
     @classmethod
+    @in_our_words
     def from_batches(
         cls,
         source: Any,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data import rounds
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, refuse_nan
 from dpq_fast.data.keys import Groups, KeyCounts, KeyTotals, totals_of
@@ -332,6 +333,7 @@ class Engine(Protocol):
         """One pass: the state of each task for all rows."""
 
 
+@in_our_words
 class Table:
     """Rows of named columns that stay where they are: in files, a data base or a cluster.
 
@@ -358,6 +360,7 @@ class Table:
         self.names = list(engine.names)
 
     @classmethod
+    @in_our_words
     def of(
         cls, source: Any, connection: Any = None, *, workers: int = 1, progress: bool = False
     ) -> Table:

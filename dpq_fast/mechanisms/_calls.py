@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast._arguments import refuse_misfit
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
@@ -80,10 +81,7 @@ def in_durations(function: Function) -> Function:
 
 
 def _door(function: Function, kinds: tuple[str, ...]) -> Function:
-    @functools.wraps(function)
-    def call(x: Any, *arguments: Any, **options: Any) -> Any:
-        if are_numbers(x, options):
-            return function(x, *arguments, **options)
+    def of_times(x: Any, *arguments: Any, **options: Any) -> Any:
         x, unit, options = placed(x, **options)
         if unit is None:
             return function(x, *arguments, **options)
@@ -93,6 +91,16 @@ def _door(function: Function, kinds: tuple[str, ...]) -> Function:
             )
         column = x.in_steps() if isinstance(x, Sample) else x
         return unit.restored(function(column, *arguments, **options))
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            if arguments and are_numbers(arguments[0], options):
+                return function(*arguments, **options)
+            return of_times(*arguments, **options)
+        except (TypeError, ValueError):
+            refuse_misfit(call, arguments, options)
+            raise
 
     return cast(Function, call)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.data.passes import pieces_of
@@ -23,6 +24,7 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.above_threshold import Calibration
 
 
+@in_our_words
 def above_threshold(
     queries: Any,
     threshold: float,
@@ -129,6 +131,7 @@ def above_threshold(
     return next(steps, None)
 
 
+@in_our_words
 def sparse_vector(
     queries: Any,
     threshold: float,
@@ -234,6 +237,7 @@ class AboveThresholdLaw:
         return None if size is None and drawn < 0 else drawn
 
 
+@in_our_words
 def above_threshold_law(
     queries: Any,
     threshold: float,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
+from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast._checks import real_array
 from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
@@ -37,6 +38,7 @@ TOLD_APART = 2.0
 MAX_GENERATED, MOST_TRIED = 2**28, 4
 
 
+@in_our_words
 class PartialTree:
     """Exact counts of a tree's leaves, not noised: private, to be merged and then released once.
 
@@ -86,6 +88,7 @@ class PartialTree:
         return shown(self, **placement(self.bounds, self.lattice, self.unit), **shape)
 
     @classmethod
+    @in_our_words
     def of(
         cls,
         x: Any,
@@ -170,6 +173,7 @@ class PartialTree:
 
         return read
 
+    @in_our_words
     def merge(self, *others: PartialTree) -> PartialTree:
         """The tree of all records together.
 
@@ -199,6 +203,7 @@ class PartialTree:
     def _public(self) -> tuple[Any, ...]:
         return self.bounds, self.height, self.branching, self.lattice, self.unit
 
+    @in_our_words
     def release(
         self,
         *,
@@ -285,6 +290,7 @@ def public_lattice(
     return x.bounds, x.undithered().lattice
 
 
+@in_our_words
 class AggTree:
     r"""A released tree: noisy counts of equal bins at several scales, with known noise.
 
@@ -420,6 +426,7 @@ class AggTree:
         return shown(self, **public, **shape, noise=noise, aggregate=self._aggregate)
 
     @classmethod
+    @in_our_words
     def of(
         cls,
         x: Any,
@@ -490,6 +497,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         return tree
 
     @staticmethod
+    @in_our_words
+    @with_further(lambda: names_of(AggTree.of))
     def tune(
         n: int,
         q: Any,
@@ -608,6 +617,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
     # Counts of intervals
 
+    @in_our_words
     def count(self, lo: Any, hi: Any) -> Any:
         """Unbiased estimate of the number of records in [lo, hi).
 
@@ -626,6 +636,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         first, last = self._places(lo, hi)
         return metrics._plain(self._count(first, last))
 
+    @in_our_words
     def count_confint(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the number of records in [lo, hi).
 
@@ -730,6 +741,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
     # The distribution
 
+    @in_our_words
     def cdf(self, x: Any, monotone: bool = True) -> Any:
         """Share of the records that are at most x.
 
@@ -754,6 +766,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
         return metrics._plain(self._curve.values(values, "right"))
 
+    @in_our_words
     def quantile(self, q: Any) -> Any:
         """The smallest x with ``cdf(x) >= q``.
 
@@ -773,6 +786,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         found = inverses(leaves, self._masses[None], self.lattice, levels.values)[0]
         return in_unit(self.unit, levels.restore(found))
 
+    @in_our_words
     def first_passage(self, q: Any) -> Any:
         """The first edge of a leaf that about a share q of the records is below: a clip.
 
@@ -803,6 +817,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         ends = self._leaves.ends[1:][np.minimum(at, last.size - 1)]
         return in_unit(self.unit, levels.restore(ends))
 
+    @in_our_words
     def quantile_confint(
         self, q: Any, level: float = 0.95, covers: str = "sample"
     ) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words, with_further
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
@@ -49,6 +50,19 @@ FAR = 2**500
 # Ratio of a clip's candidates: a step too far costs a seventh more noise, and each step is a chance
 # to halt too early.
 BETA = 1.15
+
+# What finding a clip takes, by method, beside what a sum has.
+CLIP_OPTIONS = {
+    "unbounded": ("beta", "noise", "offset", "split", "uniform"),
+    "joint_exp": ("kernel",),
+    "ind_exp": (),
+}
+
+
+def clip_options() -> list[str]:
+    """The further arguments of all methods."""
+    return [name for names in CLIP_OPTIONS.values() for name in names]
+
 
 # An integer that is released with discrete Laplace noise, and the scale of the noise; 0 for none.
 NoisyTerm = tuple[int, Fraction]
@@ -175,19 +189,19 @@ class Clipping:
         )
         self.method = method if level is not None else None
         self.search = None
+        what = "q=None" if level is None else f"method={method!r}"
+        for name in options:
+            if level is None or name not in CLIP_OPTIONS[method]:
+                raise TypeError(f"{name} must be left out for {what}")
         clip = self.calibration.clip
         if level is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
             candidates: dict[str, Any] = dict(beta=BETA, offset=offset)
             candidates |= {name: options[name] for name in options.keys() - spent.keys()}
             self.search = clip_search(level, clip, lower=lower, upper=upper, **candidates)
             return
-        what = "q=None" if level is None else f"method={method!r}"
         if lower is None or upper is None:
             raise ValueError(f"lower and upper must be given for {what}")
         self.bounds = self.lower, self.upper = _checks.check_bounds((lower, upper))
-        for name in options:
-            if name != "kernel" or self.method != "joint_exp":
-                raise TypeError(f"{name} must be left out for {what}")
         self.kernel = check_kernel(options.get("kernel", "scan"))
         self.levels = Levels(0.0 if level is None else level)
 
@@ -366,6 +380,7 @@ def count_terms(records: Records, scale: Fraction) -> list[NoisyTerm]:
     return [(records.total, scale)]
 
 
+@in_our_words
 @with_options(Records.reader)
 def count(
     x: Any,
@@ -458,6 +473,7 @@ def count(
 
 
 @in_durations
+@with_further(clip_options)
 def sum(
     x: Any,
     *,
@@ -622,6 +638,7 @@ def sum(
 
 
 @in_units
+@with_further(clip_options)
 def mean(
     x: Any,
     *,

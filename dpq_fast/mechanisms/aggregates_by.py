@@ -15,12 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words, with_further
 from dpq_fast.data.keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import in_durations, in_units
-from dpq_fast.mechanisms.aggregates import LARGEST, Clip, Clipping, mean, of_sample, sum
+from dpq_fast.mechanisms.aggregates import (
+    LARGEST,
+    Clip,
+    Clipping,
+    clip_options,
+    mean,
+    of_sample,
+    sum,
+)
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
     Answers,
@@ -127,6 +136,7 @@ def _decoded(clip: Clip, points: NDArray[Any]) -> NDArray[np.float64]:
     return numbers / clip.per_unit if clip.per_unit else numbers * clip.step
 
 
+@in_our_words
 def count_by(
     x: Any,
     by: Any,
@@ -249,6 +259,7 @@ def _asked(found: GroupValues, request: Request | None) -> GroupValues:
 
 
 @in_durations
+@with_further(clip_options)
 def sum_by(
     x: Any,
     by: Any,
@@ -356,6 +367,7 @@ def sum_by(
 
 
 @in_units
+@with_further(clip_options)
 def mean_by(
     x: Any,
     by: Any,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
@@ -164,6 +165,7 @@ def drift(n: int, rates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @in_units
+@with_further(lambda: names_of(unbounded_quantile))
 def approx_quantiles(
     x: Any,
     q: Any,
@@ -332,6 +334,8 @@ def approx_quantiles(
     )
 
 
+@in_our_words
+@with_further(lambda: names_of(unbounded_quantile_law))
 def approx_quantiles_law(
     x: Any,
     q: Any,

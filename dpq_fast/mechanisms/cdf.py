@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
+from dpq_fast._arguments import in_our_words, with_further
 from dpq_fast._kernels import uniform
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
@@ -137,6 +138,7 @@ class CumulativeNoise(NamedTuple):
         return 2.0 * float(weights @ scipy.special.betaincc(draws - np.arange(draws), least, stop))
 
 
+@in_our_words
 class CDF:
     r"""A released distribution function: it rises from 0 to 1.
 
@@ -240,6 +242,7 @@ class CDF:
         """As `cdf`."""
         return self.cdf(x)
 
+    @in_our_words
     def cdf(self, x: Any) -> Any:
         """Share of the records that are at most x; so does calling it.
 
@@ -254,6 +257,7 @@ class CDF:
         """
         return metrics._plain(self._curve.values(real_points("x", x, self.unit), "right"))
 
+    @in_our_words
     def quantile(self, q: Any) -> Any:
         """The smallest x with ``cdf(x) >= q``.
 
@@ -271,6 +275,7 @@ class CDF:
         levels = Levels(q)
         return in_unit(self.unit, levels.restore(self._curve.inverse(levels.values)))
 
+    @in_our_words
     def count(self, lo: Any, hi: Any) -> Any:
         """Number of records in [lo, hi), where records are counted.
 
@@ -292,6 +297,7 @@ class CDF:
         below, through = (self._curve.values(end, "left") for end in (first, last))
         return metrics._plain(self.total * (through - below))
 
+    @in_our_words
     def accuracy(self, beta: float = 0.05) -> float:
         r"""How far off the number of records of any interval between `edges` is.
 
@@ -339,6 +345,7 @@ class CDF:
 
     # Distances
 
+    @in_our_words
     def ks(self, other: Any) -> float:
         """Kolmogorov-Smirnov distance: the largest difference.
 
@@ -355,6 +362,7 @@ class CDF:
         _, _, left, right = self._pieces(other)
         return float(np.abs(np.concatenate((left, right))).max(initial=0.0))
 
+    @in_our_words
     def wasserstein(self, other: Any) -> float:
         """1-Wasserstein distance: the integral of the absolute difference.
 
@@ -385,6 +393,7 @@ class CDF:
         with np.errstate(over="ignore"):  # infinite then
             return float((width * means).sum())
 
+    @in_our_words
     def energy(self, other: Any) -> float:
         r"""Energy distance: :math:`\sqrt{2 \int (F - G)^2}`.
 
@@ -473,6 +482,7 @@ class CDF:
 
     # For other libraries
 
+    @in_our_words
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw it, and how far off it may be: `dpq_fast.plots.cdf`.
 
@@ -862,6 +872,7 @@ _METHODS: dict[str, Callable[..., CDF]] = {
 
 
 @in_units
+@with_further(privacy.cdf.all_options)
 def cdf(
     x: Any,
     *,

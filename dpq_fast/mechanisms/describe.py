@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
@@ -54,6 +55,7 @@ class Spent(NamedTuple):
     guarantee: Guarantee
 
 
+@in_our_words
 def describe(
     frame: Any,
     *,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.privacy.intervals import Request
 
 
@@ -41,6 +42,7 @@ def in_json(data: Any) -> Any:
     return data.isoformat() if hasattr(data, "isoformat") else str(data)
 
 
+@in_our_words
 @dataclass(frozen=True)  # with slots a new attribute is a TypeError, which others do not expect
 class Estimate:
     """A private answer and an interval around it.
@@ -149,6 +151,7 @@ class Estimate:
         """
         return json.dumps(in_json(self.to_dict()), allow_nan=False)
 
+    @in_our_words
     def to_frame(self) -> Any:
         """A row for each answer.
 

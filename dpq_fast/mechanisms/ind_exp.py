@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.laws import few
@@ -283,6 +284,7 @@ def ind_exp(
     )
 
 
+@in_our_words
 @with_options(Sample.reader)
 def ind_exp_law(
     x: Any,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
@@ -247,6 +248,7 @@ def joint_exp(
     )
 
 
+@in_our_words
 @with_options(Sample.reader)
 def joint_exp_law(
     x: Any,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms._calls import in_units
@@ -105,7 +106,19 @@ def expected_rows(
     return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
 
+def options_of(method: str) -> list[str]:
+    """The arguments of a mechanism that `quantile` has not."""
+    own = names_of(quantile, further=False)
+    return [name for name in names_of(MECHANISMS[method].release) if name not in own]
+
+
+def all_options() -> list[str]:
+    """The arguments of all mechanisms that `quantile` has not."""
+    return [name for method in METHODS[1:] for name in options_of(method)]
+
+
 @in_units
+@with_further(all_options)
 def quantile(
     x: Any,
     q: Any,
@@ -290,6 +303,13 @@ def quantile(
         composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
         if chosen == "ind_exp" and composed:
             method_options.setdefault("selection", privacy.ind_exp.EXPONENTIAL)
+    for name in method_options:
+        if name not in options_of(chosen):
+            holders = " and ".join(repr(each) for each in METHODS[1:] if name in options_of(each))
+            by_itself = ", which 'auto' chose" if method == "auto" else ""
+            raise TypeError(
+                f"{name} must be left out for method {chosen!r}{by_itself}: it is for {holders}"
+            )
     options = {
         "neighbors": neighbors,
         "counts": counts,
@@ -324,6 +344,8 @@ def quantile(
     return release(x, levels, dither=dither, assume_sorted=assume_sorted, **options)
 
 
+@in_our_words
+@with_further(lambda: names_of(quantile))
 def percentile(x: Any, q: Any, **options: Any) -> Any:
     """Release private percentiles: `quantile` at ``q / 100``, with the same options.
 
@@ -356,6 +378,8 @@ def percentile(x: Any, q: Any, **options: Any) -> Any:
     return quantile(x, percentages / 100.0, **options)
 
 
+@in_our_words
+@with_further(lambda: [name for name in names_of(quantile) if name != "q"])
 def median(x: Any, **options: Any) -> float:
     """Release a private median: `quantile` at 0.5, with the same options.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import with_further
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.keys import Groups, comparable
 from dpq_fast.data.lattice import Lattice
@@ -103,7 +104,14 @@ class GroupQuantiles(GroupAnswers):
         return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
+def _method_options() -> list[str]:
+    from dpq_fast.mechanisms.quantile import all_options  # over all mechanisms, this one too
+
+    return all_options()
+
+
 @in_units
+@with_further(_method_options)
 def quantile_by(
     x: Any,
     by: Any,

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data import tables
 from dpq_fast.data.keys import KeyCounts, as_array, count_keys, split_columns
 from dpq_fast.data.tables import TableColumns
@@ -16,6 +17,7 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms._calls import release
 
 
+@in_our_words
 def select_keys(
     by: Any,
     *,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.data.histogram import KEPT_BINS, Bins, geometric_size, geometric_thresholds
 from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
@@ -951,6 +952,7 @@ def unbounded_quantile(
     )
 
 
+@in_our_words
 @with_options(Records.reader)
 def unbounded_quantile_law(
     x: Any,

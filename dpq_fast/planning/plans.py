@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.planning.words import digits
 
 # Rows of a table that is printed.
@@ -33,6 +34,7 @@ class Errors(NamedTuple):
     worst: NDArray[np.float64]
 
 
+@in_our_words
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Predicted errors of releases: a row for each epsilon, method and group. See `plan`.
@@ -114,6 +116,7 @@ class Plan:
                 shown |= {f"{name} {unit}": each for name, each in errors._asdict().items()}
         return shown | {"uncertainty": self.uncertainty, "auto": self.chosen, "best": self.best}
 
+    @in_our_words
     def to_frame(self) -> Any:
         """The table as a data frame.
 
@@ -130,6 +133,7 @@ class Plan:
         pd = _checks.extra("pandas", "to_frame", "pandas")
         return pd.DataFrame(self.columns())
 
+    @in_our_words
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the errors against epsilon: `dpq_fast.plots.plan`.
 

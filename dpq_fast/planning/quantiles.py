@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.planning.groups import grid_of, sizes_of
 from dpq_fast.planning.guesses import Guess
@@ -19,6 +20,7 @@ from dpq_fast.privacy.relations import relation_of
 METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
 
 
+@in_our_words
 def plan(
     q: Any,
     *,

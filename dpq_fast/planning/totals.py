@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Outcomes, summary
@@ -20,6 +21,8 @@ from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places
 SLOW = 2.5
 
 
+@in_our_words
+@with_further(lambda: names_of(aggregates.sum))
 def plan_sum(
     *,
     n: int,
@@ -72,6 +75,8 @@ def plan_sum(
     return _plan_total(aggregates.sum, n, guess, epsilon, target, level, releases, options)
 
 
+@in_our_words
+@with_further(lambda: names_of(aggregates.mean))
 def plan_mean(
     *,
     n: int,

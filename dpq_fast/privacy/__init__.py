@@ -58,6 +58,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from dpq_fast._arguments import in_our_words, names_of, refuse_misfit
 from dpq_fast._checks import check_choice
 from dpq_fast.privacy import (
     above_threshold,
@@ -137,6 +138,7 @@ __all__ = [
 ]
 
 
+@in_our_words
 def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     r"""What a release by `method` with these public parameters promises; no data needed.
 
@@ -220,14 +222,27 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     check_choice("method", method, (*MECHANISMS, *FRONT))
     if method in FRONT:
         return charged(method, **parameters)
-    found = _by_mechanism(MECHANISMS[method], parameters)
+    row = MECHANISMS[method]
+    further = () if row.intervals is None else INTERVAL_OPTIONS
+    known = {*names_of(row.calibrate), *further}
+    for name in names_of(row.release):
+        if name in parameters and name not in known:
+            raise TypeError(
+                f"{name} must be left out for guarantee({method!r}), which does not depend on it"
+            )
+    try:
+        found = _by_mechanism(row, parameters)
+    except (TypeError, ValueError):
+        refuse_misfit(row.calibrate, (), parameters, f"guarantee({method!r})", further)
+        raise
     return dataclasses.replace(found, mechanism=method)
 
 
 def _by_mechanism(row: Any, parameters: dict[str, Any]) -> Guarantee:
     """What a row of the registry promises."""
     if row.intervals is not None:
-        asked = {name: parameters.pop(name) for name in INTERVAL_OPTIONS if name in parameters}
+        asked = {name: parameters[name] for name in INTERVAL_OPTIONS if name in parameters}
+        parameters = {name: parameters[name] for name in parameters if name not in asked}
         request = intervals.Request.of(**asked)
         if row.intervals == "ends" and request is not None:
             found: Guarantee = intervals.calibrate_call(

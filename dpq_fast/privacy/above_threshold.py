@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpq_fast._arguments import names_of, with_further
 from dpq_fast._checks import (
     check_choice,
     check_count,
@@ -103,6 +104,7 @@ def calibrate(
     return Calibration(rates, kind, whole, None, 1, relation)
 
 
+@with_further(lambda: names_of(calibrate))
 def calibrate_halts(*, halts: int, **parameters: Any) -> Calibration:
     """The same for up to `halts` halts, each of which spends the whole of both epsilons."""
     return calibrate(**parameters)._replace(halts=check_count("halts", halts))

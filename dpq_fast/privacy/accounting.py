@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
+from dpq_fast._arguments import in_our_words
 from dpq_fast._checks import (
     check_choice,
     check_delta,
@@ -34,6 +35,7 @@ SUM_TOLERANCE = 1e-12
 WORTHWHILE = 0.99
 
 
+@in_our_words
 def compose(
     guarantees: Iterable[Guarantee],
     *,
@@ -223,6 +225,7 @@ def added(total: tuple[float, ...], term: float) -> tuple[float, ...]:
     return (*kept, term) if term else tuple(kept)
 
 
+@in_our_words
 class Accountant:
     r"""A budget that refuses what would overdraw it, whatever order and size the releases have.
 
@@ -298,6 +301,7 @@ class Accountant:
         self._totals = self._nothing()
 
     @staticmethod
+    @in_our_words
     def open(
         path: str | os.PathLike[str],
         *,
@@ -409,6 +413,7 @@ class Accountant:
         notes = [text for accountant, text in _NOTES.get() if accountant is self]
         self._record(notes[-1] if notes else "charge", charged)
 
+    @in_our_words
     @contextmanager
     def noted(self, what: str) -> Iterator[None]:
         """Say what the charges inside a ``with`` block are for (`Entry.what`).

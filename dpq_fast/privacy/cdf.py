@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._arguments import with_further
 from dpq_fast._checks import (
     FEW_POINTS,
     check_choice,
@@ -160,6 +161,12 @@ class Calibration(NamedTuple):
     guarantee: Guarantee
 
 
+def all_options() -> list[str]:
+    """The options of all methods."""
+    return [name for options in OPTIONS.values() for name in options]
+
+
+@with_further(all_options)
 def calibrate(
     *,
     method: str = "auto",

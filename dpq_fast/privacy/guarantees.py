@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpq_fast._arguments import in_our_words
 from dpq_fast._checks import check_delta, check_nonnegative
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
 
 
+@in_our_words
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     r"""What a release promises each person. Every field that is set is a true statement by itself.

@@ -404,7 +404,7 @@ def test_unknown_arguments_are_warned_of_by_name(name):
 
 
 def test_counts_take_no_other_arguments():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'bounds'"):
+    with pytest.raises(TypeError, match=r"^count_nonzero\(\) has no argument 'bounds'"):
         ours.count_nonzero(X, bounds=(0, 1))
 
 

@@ -431,7 +431,7 @@ def test_approx_quantiles_privacy_ratio_of_two_contributions():
 
 def test_approx_quantiles_rejects_two_budgets_and_bad_rho(implementation):
     for function in (implementation.approx_quantiles, implementation.approx_quantiles_law):
-        for budget in ({}, {"epsilon": 1.0, "rho": 0.1}):
+        for budget in ({"epsilon": None}, {"epsilon": 1.0, "rho": 0.1}):
             with pytest.raises(ValueError, match="exactly one of epsilon and rho must be given"):
                 function([1.0], 0.5, bounds=(0, 4), **budget)
         for rho in (0.0, -1.0, math.nan, math.inf):

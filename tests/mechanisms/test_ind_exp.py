@@ -255,7 +255,7 @@ def test_ind_exp_leaves_the_dither_of_a_sample_unused(dither, resolution):
 
 def test_ind_exp_rejects_two_budgets_or_none():
     for function in (dpq.ind_exp, dpq.ind_exp_law):
-        for budget in ({}, {"epsilon": 1.0, "rho": 0.1}):
+        for budget in ({"epsilon": None}, {"epsilon": 1.0, "rho": 0.1}):
             with pytest.raises(ValueError, match="exactly one of epsilon and rho must be given"):
                 function([1.0], 0.5, bounds=(0, 4), **budget)
         with pytest.raises(ValueError, match="delta must be 0 with rho"):

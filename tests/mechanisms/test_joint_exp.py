@@ -456,7 +456,7 @@ def test_joint_exp_rejects_other_accountants(implementation):
 
 
 def test_joint_exp_rejects_positional_budget(implementation):
-    with pytest.raises(TypeError, match="positional argument"):
+    with pytest.raises(TypeError, match="position"):
         implementation.joint_exp([1.0], 0.5, 1.0, (0, 4))
 
 

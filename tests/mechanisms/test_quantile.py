@@ -115,7 +115,9 @@ def test_quantile_rejects_delta(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "budget, came", [({}, "neither"), ({"epsilon": 1.0, "rho": 0.1}, "both")], ids=str
+    "budget, came",
+    [({"epsilon": None}, "neither"), ({"epsilon": 1.0, "rho": 0.1}, "both")],
+    ids=str,
 )
 def test_quantile_rejects_two_budgets_or_none(method, budget, came):
     with pytest.raises(

@@ -146,7 +146,7 @@ def test_quantile_by_of_other_methods_spends_parts_of_the_budget():
     ("form", "message"),
     [
         (dict(epsilon=1.0, rho=1.0), "^exactly one of epsilon and rho must be given, got both"),
-        (dict(), "^exactly one of epsilon and rho must be given, got neither"),
+        (dict(epsilon=None), "^exactly one of epsilon and rho must be given, got neither"),
         (dict(rho=1.0, method="joint_exp"), "^epsilon must be given in place of rho for method"),
         (dict(epsilon=1.0, method="csmooth"), "^rho must be given in place of epsilon for method"),
         (dict(epsilon=1.0, delta=0.1, method="agg_tree"), "^delta must be 0 but for method"),
