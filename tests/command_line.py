@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from dpq_fast import cli
 from dpq_fast.cli import files
+from dpq_fast.engines.files import TextFile
 
 BOUNDS = (0.0, 100.0)
 ARGUMENTS = ["--column", "age", "--epsilon", "1", "--bounds", "0", "100"]
@@ -45,4 +46,6 @@ def released(*arguments: object) -> dict:
 
 def read_column(path: Path, name: str) -> np.ndarray:
     """The records of a column of a CSV file."""
-    return files.CsvFile(path).read([name], [])[name].to_numpy()
+    return (
+        files.CsvFiles(path.name, [TextFile(path)], [name]).read({name: None}, [])[name].to_numpy()
+    )

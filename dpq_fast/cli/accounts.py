@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import click
 
 from dpq_fast.cli import failures
 from dpq_fast.cli.options import Privacy
-from dpq_fast.privacy import Accountant, Guarantee
+from dpq_fast.privacy import Accountant, Guarantee, compose
 
 SWAP = "swap"
 
@@ -25,6 +25,8 @@ class Account(Accountant):
         The file of the budget.
     budget : Accountant or None
         That of the file.
+    beside : Guarantee, optional
+        What a further release promises that is charged together with this one.
 
     Attributes
     ----------
@@ -32,16 +34,20 @@ class Account(Accountant):
         What was charged, once it was.
     """
 
-    def __init__(self, path: Path | None = None, budget: Any = None) -> None:
+    def __init__(
+        self, path: Path | None = None, budget: Any = None, beside: Guarantee | None = None
+    ) -> None:
         if budget is None:
             super().__init__(1.0)
         else:
             super().__init__(budget.epsilon, budget.delta, budget.neighbors, budget.composition)
-        self._file_name, self._ledger = path, budget
+        self._file_name, self._ledger, self._beside = path, budget, beside
         self.guarantee: Guarantee | None = None
 
     def charge(self, guarantee: Guarantee) -> None:
         """Refused by the budget, or kept."""
+        if self._beside is not None:
+            guarantee = compose([guarantee, self._beside])
         if self._ledger is not None:
             with failures.ledger():
                 self._ledger.charge(guarantee)
@@ -73,7 +79,9 @@ class Account(Accountant):
 
 
 @contextmanager
-def opened(privacy: Privacy, what: str) -> Iterator[tuple[Account, str]]:
+def opened(
+    privacy: Privacy, what: str, beside: Callable[[str], Guarantee] | None = None
+) -> Iterator[tuple[Account, str]]:
     """An account for one release, and the relation that it is under.
 
     Parameters
@@ -81,9 +89,18 @@ def opened(privacy: Privacy, what: str) -> Iterator[tuple[Account, str]]:
     privacy : Privacy
     what : str
         What the release is for, in public words: what the budget notes.
+    beside : callable, optional
+        Gives what a further release promises under a relation.
     """
+
+    def account(neighbors: str, budget: Any = None) -> Account:
+        with failures.refusals():
+            more = None if beside is None else beside(neighbors)
+        return Account(privacy.budget, budget, more)
+
     if privacy.budget is None:
-        yield Account(), privacy.neighbors or SWAP
+        neighbors = privacy.neighbors or SWAP
+        yield account(neighbors), neighbors
         return
     path = privacy.budget
     with opened_file(path) as budget:
@@ -93,7 +110,7 @@ def opened(privacy: Privacy, what: str) -> Iterator[tuple[Account, str]]:
                 f"got {privacy.neighbors}"
             )
         with budget.noted(what):
-            yield Account(path, budget), budget.neighbors
+            yield account(budget.neighbors, budget), budget.neighbors
 
 
 @contextmanager

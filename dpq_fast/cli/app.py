@@ -53,15 +53,17 @@ def main() -> None:
       dpq-fast plan --q 0.5 --n 10000 --bounds 0 120
       dpq-fast quantile staff.csv --column age --q 0.5 --epsilon 1 --bounds 0 120
 
-    Files are .csv, .parquet and .duckdb; - is a pipe of CSV. epsilon is the privacy budget of an
-    answer: smaller is more private, and less accurate. bounds are a range that surely covers the
-    values of interest, chosen without looking at the data.
+    Files are .csv, .tsv, .parquet, .feather and .duckdb; - is a pipe of CSV. epsilon is the privacy
+    budget of an answer: smaller is more private, and less accurate. bounds are a range that surely
+    covers the values of interest, chosen without looking at the data. Look at the count first: what
+    is not read as a number ($1,234) is missing, and an answer of missing records is noise.
     """
 
 
 # In the list of commands.
 SUMMARIES = {
     "quantile": "Medians and other quantiles.",
+    "median": "A median.",
     "cdf": "A whole distribution function.",
     "sum": "A sum.",
     "mean": "A mean.",
@@ -77,6 +79,7 @@ SUMMARIES = {
 
 for command in (
     quantiles.quantile,
+    quantiles.median,
     quantiles.cdf,
     totals.sum_,
     totals.mean,

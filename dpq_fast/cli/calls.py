@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
 
-from dpq_fast.cli import accounts, files
+import dpq_fast as dpq
+from dpq_fast import _checks
+from dpq_fast.cli import accounts, failures, files
 from dpq_fast.cli.groups import Groups
-from dpq_fast.cli.options import Form, Grouping, Intervals, Privacy
+from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer, Printer, spelled, working
+from dpq_fast.data.columns import AnyUnit
 from dpq_fast.data.tables import Table
+from dpq_fast.data.units import Presence, unit_of
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.grouping import GroupAnswers
-from dpq_fast.privacy import Guarantee
+from dpq_fast.privacy import Guarantee, guarantee
 from dpq_fast.privacy.relations import relation_of
 
 NO_GROUPS = Grouping((), None, None, False)
+
+
+# The part of a budget that a count beside an answer has.
+COUNT_SHARE = Fraction(1, 10)
 
 
 class Call(NamedTuple):
@@ -32,6 +42,8 @@ class Call(NamedTuple):
     groups : list or None
     public : dict
         epsilon, neighbors, max_contributions, accountant and rng.
+    budget : dict
+        epsilon and rho, for functions that take both.
     rows : int or None
         Their number, where it is public and known.
     """
@@ -40,11 +52,54 @@ class Call(NamedTuple):
     by: Any
     groups: list[Any] | None
     public: dict[str, Any]
+    budget: dict[str, Any]
     rows: int | None
 
     def grouped(self, privacy: Privacy, public_by: bool) -> dict[str, Any]:
         """The arguments about groups."""
         return dict(by=self.by, groups=self.groups, public_by=public_by, delta=privacy.delta)
+
+
+class Budget(NamedTuple):
+    """What an answer spends, and a count beside it.
+
+    Attributes
+    ----------
+    epsilon, rho : float or None
+        Of the answer: one of them.
+    counted : float or None
+        The epsilon of the count; None for no count.
+    """
+
+    epsilon: float | None
+    rho: float | None
+    counted: float | None
+
+    @classmethod
+    def of(cls, privacy: Privacy, with_count: bool, takes_rho: bool) -> Budget:
+        """The parts of a budget, of which exactly one of epsilon and rho is given."""
+        epsilon, rho = privacy.epsilon, privacy.rho
+        if (epsilon is None) == (rho is None):
+            came = "neither" if rho is None else "both"
+            raise click.UsageError(f"exactly one of --epsilon and --rho must be given, got {came}")
+        if rho is not None and not takes_rho:
+            raise click.UsageError(f"--rho is for quantile, median and cdf, got {spelled(rho)}")
+        if not with_count:
+            return cls(epsilon, rho, None)
+        if rho is None:
+            whole = Fraction(*_checks.check_ratio("epsilon", epsilon))
+            first = _down(COUNT_SHARE * whole)
+            return cls(_down(whole - Fraction(first)), None, first)
+        whole = Fraction(*_checks.check_ratio("rho", rho))
+        first = _down(COUNT_SHARE * whole)
+        # epsilon^2 / 2 is no less than the rho of a pure epsilon
+        return cls(None, _down(whole - Fraction(first)), math.sqrt(2.0 * first))
+
+
+def _down(exact: Fraction) -> float:
+    """The nearest number that is not above."""
+    part = float(exact)
+    return part if Fraction(part) <= exact else math.nextafter(part, 0.0)
 
 
 class Release:
@@ -54,64 +109,86 @@ class Release:
     ----------
     what : str
         The name of the release.
-    file : Path
-    table : str or None
-    columns : sequence of str
+    origin : Origin
+    places : mapping
+        Of columns: their bounds, resolution and the like, by which they are read as numbers or
+        times; None for what is only counted.
     privacy : Privacy
     form : Form
     grouping : Grouping, optional
     plain : str, optional
         Why there is no picture.
-    may_be_times : bool, default False
-        Whether columns may hold times.
+    with_count : bool, default False
+        Whether there is a count beside the answer.
+    takes_rho : bool, default False
 
     Attributes
     ----------
     source : Source
     groups : Groups
+    count : object
+        What was counted beside the answer, once it was; None without.
     """
 
     def __init__(
         self,
         what: str,
-        file: Path,
-        table: str | None,
-        columns: Sequence[str],
+        origin: Origin,
+        places: Mapping[str, Mapping[str, Any] | None],
         privacy: Privacy,
         form: Form,
         grouping: Grouping = NO_GROUPS,
         plain: str = "",
-        may_be_times: bool = False,
+        with_count: bool = False,
+        takes_rho: bool = False,
     ) -> None:
-        self.source = files.opened(file, table)
-        self._what, self._columns, self._privacy = what, columns, privacy
-        for name in columns:
+        with failures.refusals():
+            self._units: dict[str, AnyUnit] = {
+                name: Presence() if place is None else unit_of(place)
+                for name, place in places.items()
+            }
+            self._workers = _checks.check_workers(1 if origin.workers is None else origin.workers)
+            self._budget = Budget.of(privacy, with_count, takes_rho)
+        self.source = files.opened(origin)
+        self._what, self._columns, self._privacy = what, list(places), privacy
+        for name in places:
             self.source.check_name(name)
-            self.source.check_numbers(name, may_be_times)
-        self.groups = Groups(grouping, self.source, columns, privacy.delta)
-        taken = [file, privacy.budget, grouping.groups_file]
+            self.source.check_records(name, self._units[name])
+        self.groups = Groups(grouping, self.source, self._columns, privacy.delta)
+        taken = [origin.file, privacy.budget, grouping.groups_file]
         self._printer = Printer(form, taken, plain)
         self._budget_left = ""
+        self.count: Any = None
 
     def release(self, function: Callable[[Call], Any]) -> tuple[Any, Guarantee]:
         """What a function of the library releases, and what it was charged with."""
         privacy = self._privacy
-        table = self.source.table(self._columns, self.groups.by)
+        table = self.source.table(self._units, self.groups.by, self._workers)
         what = f"{self._what} of {', '.join(self._columns)}"
         what += f" by {self.groups.name}" if self.groups.by else ""
-        with accounts.opened(privacy, f"{what}, {self.source.label}") as (account, neighbors):
-            rows = self.source.rows() if relation_of(neighbors).n_is_public else None
+        beside = None if self._budget.counted is None else self._count_guarantee
+        with accounts.opened(privacy, f"{what}, {self.source.label}", beside) as (
+            account,
+            relation,
+        ):
+            rows = self.source.rows() if relation_of(relation).n_is_public else None
             public = dict(
-                epsilon=privacy.epsilon,
-                neighbors=neighbors,
+                epsilon=self._budget.epsilon,
+                neighbors=relation,
                 max_contributions=privacy.max_contributions,
                 accountant=account,
                 rng=privacy.seed,
             )
+            budget = {"epsilon": self._budget.epsilon, "rho": self._budget.rho}
             by = table[tuple(self.groups.by)] if self.groups.by else None
-            call = Call(table, by, self.groups.keys, public, None if rows is None else max(rows, 1))
+            call = Call(
+                *(table, by, self.groups.keys, public, budget),
+                None if rows is None else max(rows, 1),
+            )
             with working(f"{what}, {self.source.label}"), account.releasing():
                 answer = function(call)
+                if self._budget.counted is not None:
+                    self.count = self._counted(call, answer)
             self._budget_left = account.left()
         assert account.guarantee is not None
         if privacy.seed is not None:
@@ -119,6 +196,32 @@ class Release:
                 "--seed makes the noise repeatable: for experiments only, not private", err=True
             )
         return answer, account.guarantee
+
+    def _count_guarantee(self, neighbors: str) -> Guarantee:
+        public = dict[str, Any](
+            epsilon=self._budget.counted,
+            neighbors=neighbors,
+            max_contributions=self._privacy.max_contributions,
+        )
+        if self.groups.by:
+            return guarantee("count_by", public_by=self.groups.public_by, **public)
+        return guarantee("count", **public)
+
+    def _counted(self, call: Call, answer: Any) -> Any:
+        """How many records the answer is of, with noise; it was charged with the answer."""
+        (name,) = self._columns
+        column, seed = call.table[name], self._privacy.seed
+        public = call.public | dict(
+            epsilon=self._budget.counted,
+            accountant=None,
+            # other noise than that of the answer
+            rng=None if seed is None else np.random.default_rng([seed, 1]),
+        )
+        if call.by is None:
+            return dpq.count(column, **public)
+        groups = answer.groups.tolist()
+        public_by = self.groups.public_by
+        return dpq.count_by(column, call.by, groups=groups, public_by=public_by, **public).values
 
     def write(self, answer: Answer) -> None:
         """Print it, and write it to files."""
@@ -128,12 +231,13 @@ class Release:
         """What an answer promises, in a line."""
         k = self._privacy.max_contributions
         unit = "one record" if k == 1 else f"one person, up to {k} records"
-        parts = [
-            f"epsilon {spelled(guarantee.epsilon)}, delta {spelled(guarantee.delta)}, "
-            f"neighbors {guarantee.neighbors} ({unit})",
-            *known,
-        ]
-        return ", ".join(parts) + self._budget_left
+        spent = [f"epsilon {spelled(guarantee.epsilon)}, delta {spelled(guarantee.delta)}"]
+        if self._privacy.rho is not None:
+            spent = [f"rho {spelled(guarantee.implied_rho)}"]
+        facts = ", ".join([*spent, f"neighbors {guarantee.neighbors} ({unit})", *known])
+        if self.count is not None and not self.groups.by:
+            facts += f"\nabout {self.count} records that count (a tenth of the budget)"
+        return facts + self._budget_left
 
     def data(self, guarantee: Guarantee) -> dict[str, Any]:
         """The same for JSON."""
@@ -141,8 +245,17 @@ class Release:
             "neighbors": guarantee.neighbors,
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
+            **({} if self._privacy.rho is None else {"rho": guarantee.implied_rho}),
             "max_contributions": self._privacy.max_contributions,
+            **({} if self.count is None else {"count": plain(self.count)}),
         }
+
+    def counts(self, rows: int) -> dict[str, list[Any]]:
+        """The count beside an answer as a column of so many rows; nothing without one."""
+        if self.count is None:
+            return {}
+        counted = np.ravel(self.count)
+        return {"count": np.repeat(counted, rows // max(counted.size, 1)).tolist()}
 
     def of_groups(self, keys: Sequence[Any]) -> dict[str, list[Any]]:
         """Columns of keys, as text where they are dates."""
@@ -153,10 +266,24 @@ class Release:
 
 
 def plain(key: Any) -> Any:
-    """A key or a number as JSON has them."""
+    """A key, a number, or several of them as JSON has them; times as text, None for none."""
+    if isinstance(key, (np.ndarray, tuple)) and np.ndim(key):
+        return [plain(each) for each in key]
+    key = key[()] if isinstance(key, np.ndarray) else key
+    if isinstance(key, np.timedelta64):
+        return f"{int(key.view(np.int64))}{np.datetime_data(key.dtype)[0]}"
+    if isinstance(key, np.datetime64):
+        return None if np.isnat(key) else str(key)
     if isinstance(key, np.generic):
         key = key.item()
+    if isinstance(key, datetime.date):
+        return key.isoformat()
     return key if key is None or isinstance(key, (str, int, float)) else str(key)
+
+
+def shown(value: Any) -> str:
+    """A public number or time as it is shown."""
+    return spelled(plain(value))
 
 
 def listed(groups: Mapping[str, Sequence[Any]]) -> list[Any]:
@@ -194,9 +321,14 @@ def parts_of(answer: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {"value": np.asarray(answer)}
 
 
+def cells(part: Any) -> list[Any]:
+    """The numbers or times of a part of an answer, as they are shown."""
+    return [plain(each) for each in np.ravel(part)]
+
+
 def names_in_json(parts: dict[str, Any], value: str) -> dict[str, Any]:
     """The parts of an answer for JSON, the value by a name of its own."""
-    return {value if name == "value" else name: part.tolist() for name, part in parts.items()}
+    return {value if name == "value" else name: plain(part) for name, part in parts.items()}
 
 
 def interval_words(intervals: Intervals) -> list[str]:

@@ -5,23 +5,39 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 import pyarrow as pa
-import pyarrow.parquet
 
 from dpq_fast import _checks
-from dpq_fast.cli import lines
 from dpq_fast.cli.failures import reading, refusals
+from dpq_fast.cli.options import Origin
+from dpq_fast.data.columns import AnyUnit, takes_numbers
 from dpq_fast.data.keys import declared_kind
-from dpq_fast.data.tables import Table, Task
-from dpq_fast.data.units import Presence
+from dpq_fast.data.tables import Table, Task, listed
+from dpq_fast.data.units import DURATIONS, INSTANTS, Unit
+from dpq_fast.engines.files import (
+    BY_NAME,
+    SUFFIXES,
+    TEXT,
+    Batch,
+    Fields,
+    TextFile,
+    data_set,
+    form_of,
+    found,
+    same_names,
+)
+from dpq_fast.engines.lines import Dialect
 
-CSV, PARQUET, DUCKDB = (".csv",), (".parquet", ".pq"), (".duckdb", ".ddb")
+DUCKDB = (".duckdb", ".ddb")
 STREAM = "standard input"
 
 
@@ -47,35 +63,31 @@ class Source(ABC):
         return None
 
     @abstractmethod
-    def check_numbers(self, name: str, may_be_times: bool = False) -> None:
-        """Refuse a column that is declared to hold no numbers (nor times)."""
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        """Refuse a column that is declared to hold no numbers, or none of the times of a unit."""
 
     @abstractmethod
     def kind(self, name: str) -> str | None:
         """What a column of keys declares its keys to be; None if it does not say."""
 
     @abstractmethod
-    def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
-        """These columns, not read. Whatever fails when they are is no more than said to fail."""
+    def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
+        """Some columns, not read. Whatever fails when they are is no more than said to fail.
+
+        Parameters
+        ----------
+        units : mapping
+            What the columns of records are read as, by name.
+        keys : sequence of str
+        workers : int
+        """
 
     def check_name(self, name: str, option: str = "--column") -> None:
         """Refuse what is not the name of exactly one column."""
         if self.names.count(name) == 1:
             return
-        listed = f"of {self.label}"
-        if all(_is_name(each) for each in self.names):  # else the first line may be a record
-            listed = ", ".join(self.names)
-        raise click.UsageError(
-            f"{option} must name exactly one of the columns {listed}; got {name}"
-        )
-
-
-def _is_name(text: str) -> bool:
-    """Whether a text may well be a name: it is neither empty nor a number."""
-    with suppress(ValueError):
-        float(text)
-        return False
-    return bool(text.strip())
+        known = listed(self.names, name) or f" of {self.label}"
+        raise click.UsageError(f"{option} must name exactly one of the columns{known}; got {name}")
 
 
 class Guarded:
@@ -102,111 +114,162 @@ class Guarded:
             return self._table.answer(tasks)
 
 
-class CsvFile(Source):
-    """A CSV file, or what comes by a pipe; it is read once, into memory.
+class Pipe(TextFile):
+    """Texts that come by standard input, which is read once."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(Path(STREAM), dialect)
+
+    @contextmanager
+    def _content(self) -> Iterator[BinaryIO]:
+        yield sys.stdin.buffer
+
+    @contextmanager
+    def _records(self) -> Iterator[BinaryIO]:
+        yield sys.stdin.buffer  # it is behind the names
+
+    def rows(self) -> int | None:
+        return None
+
+
+class CsvFiles(Source):
+    """Files of texts, or what comes by a pipe; they are read once, into memory.
 
     Parameters
     ----------
-    path : Path or None
-        None for standard input, which is read once.
+    label : str
+    texts : sequence of TextFile
+        With the same names.
+    names : list of str
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.label = STREAM if path is None else path.name
-        self._path = path
-        if path is not None and not path.is_file():
-            raise click.UsageError(f"FILE must be a file, or - for a pipe, got {path}")
-        with self._opened() as content:
-            self.names, self._more = lines.header(content)
-            self._start = 0 if path is None else content.tell()
-        if not self.names:
-            raise click.UsageError(
-                f"{self.label} must begin with a line of column names in UTF-8, ended by \\n or "
-                "\\r\\n"
-            )
-
-    def _opened(self) -> AbstractContextManager[BinaryIO]:
-        """The content; of a pipe, what is left of it."""
-        if self._path is None:
-            return nullcontext(sys.stdin.buffer)
-        return self._path.open("rb")
+    def __init__(self, label: str, texts: Sequence[TextFile], names: list[str]) -> None:
+        self.label, self.names = label, names
+        self._texts = texts
 
     def rows(self) -> int | None:
-        if self._path is None:
-            return None
-        if not self._more:
-            return 0
-        with reading(self.label), self._opened() as content:
-            content.seek(self._start)
-            return lines.line_feeds(content) + 1
+        with reading(self.label):
+            numbers = [each.rows() for each in self._texts]
+        return None if None in numbers else sum(map(int, numbers))  # type: ignore[arg-type]
 
-    def check_numbers(self, name: str, may_be_times: bool = False) -> None:
-        """Any column: a field that is no number is a missing one."""
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        """Any column: a field that is no number, or no time, is a missing one."""
+        if isinstance(unit, Unit) and unit.kind != INSTANTS:
+            raise click.UsageError(f"--bounds must be numbers or times for {self.label}")
 
     def kind(self, name: str) -> str | None:
         return None  # texts, as they are written
 
-    def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
-        names = [*numbers, *keys]
-        return Table(Guarded(lambda: Table.of(self.read(numbers, keys)), names, self.label))
+    def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
+        def read() -> Table:
+            return Table.of(self.read(units, keys, workers), workers=workers)
 
-    def read(self, numbers: Sequence[str], keys: Sequence[str]) -> pa.Table:
-        """Columns of numbers, NaN for missing ones, and of keys, null for missing ones. Private."""
-        columns: dict[str, list[Any]] = {name: [] for name in [*numbers, *keys]}
-        with self._opened() as content:
-            if self._path is not None:
-                content.seek(self._start)
-            for block in lines.blocks(content) if self._more else ():
-                found = lines.Lines(block, len(self.names))
-                for name in numbers:
-                    columns[name].append(pa.array(found.numbers(self.names.index(name))))
-                for name in keys:
-                    columns[name].append(found.texts(self.names.index(name)))
-        types = [pa.float64() for _ in numbers] + [pa.large_string() for _ in keys]
-        arrays = [
-            pa.chunked_array(parts, each)
-            for parts, each in zip(columns.values(), types, strict=True)
-        ]
-        return pa.table(arrays, names=list(columns))
+        return Table(Guarded(read, [*units, *keys], self.label))
+
+    def read(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int = 1) -> pa.Table:
+        """Columns of numbers or times, and of keys; null for missing ones. Private."""
+
+        def parsed(batch: Batch) -> list[pa.Array]:
+            records = [_as_arrow(batch.column(name), unit) for name, unit in units.items()]
+            return records + [batch.column(name).keys() for name in keys]
+
+        types = [_type_of(unit) for unit in units.values()] + [pa.large_string() for _ in keys]
+        batches = chain.from_iterable(each.batches() for each in self._texts)
+        rows = list(_each(parsed, batches, workers))
+        parts = zip(*rows, strict=True) if rows else [[] for _ in types]
+        arrays = [pa.chunked_array(list(own), each) for own, each in zip(parts, types, strict=True)]
+        return pa.table(arrays, names=[*units, *keys])
 
 
-class ParquetFile(Source):
-    """A Parquet file, which is read batch by batch, at every pass.
+def _as_arrow(fields: Fields, unit: AnyUnit) -> pa.Array:
+    if isinstance(unit, Unit):
+        return pa.array(fields.times(unit.zone is not None)).cast(_type_of(unit))
+    return pa.array(fields.records(unit))
+
+
+def _type_of(unit: AnyUnit) -> pa.DataType:
+    if isinstance(unit, Unit):
+        return pa.timestamp("us", None if unit.zone is None else "UTC")
+    return pa.float64()
+
+
+def _each(
+    function: Callable[[Batch], list[pa.Array]], batches: Iterable[Batch], workers: int
+) -> Iterator[list[pa.Array]]:
+    """What a function returns for each of some batches, in their order; few of them are ahead."""
+    if workers == 1:
+        yield from map(function, batches)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        running: deque[Future[list[pa.Array]]] = deque()
+        for batch in batches:
+            if len(running) > workers:
+                yield running.popleft().result()
+            running.append(pool.submit(function, batch))
+        for last in running:
+            yield last.result()
+
+
+class ColumnFiles(Source):
+    """Files of columns that declare their types, which are read batch by batch, at every pass.
 
     Parameters
     ----------
-    path : Path
+    label : str
+    paths : sequence of Path
+    data_sets : sequence of Dataset
+        Of these files.
+    names : list of str
     """
 
-    def __init__(self, path: Path) -> None:
-        self.label = path.name
-        self._path = path
-        try:
-            with pa.parquet.ParquetFile(path) as parquet:
-                self._schema, self._rows = parquet.schema_arrow, parquet.metadata.num_rows
-        except (pa.ArrowException, OSError):
-            raise click.UsageError(f"{path.name} must be a readable Parquet file") from None
-        self.names = self._schema.names
+    def __init__(
+        self, label: str, paths: Sequence[Path], data_sets: Sequence[Any], names: list[str]
+    ) -> None:
+        self.label, self.names = label, names
+        self._paths, self._data_sets = paths, data_sets
 
     def rows(self) -> int | None:
-        count: int = self._rows
-        return count
+        with reading(self.label):
+            return sum(int(each.count_rows()) for each in self._data_sets)
 
-    def check_numbers(self, name: str, may_be_times: bool = False) -> None:
-        declared, types = self._schema.field(name).type, pa.types
-        known = [types.is_integer, types.is_floating, types.is_decimal, types.is_boolean]
-        known.append(types.is_null)
-        if may_be_times:
-            known += [types.is_timestamp, types.is_date, types.is_duration]
-        if not any(is_kind(declared) for is_kind in known):
-            _refuse(name, str(declared))
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        for each in self._data_sets:
+            declared = each.schema.field(name).type
+            if not _is_read(declared, unit):
+                _refuse(name, str(declared), unit)
 
     def kind(self, name: str) -> str | None:
         with refusals():
-            return declared_kind(self._schema.empty_table().column(name))
+            kinds = {
+                declared_kind(each.schema.empty_table().column(name)) for each in self._data_sets
+            }
+        if len(kinds) > 1:
+            raise click.UsageError(f"--by must be of one type in all files, got {name}")
+        return kinds.pop()
 
-    def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
-        return Table(Guarded(lambda: Table.of(self._path), self.names, self.label))
+    def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
+        def opened() -> Table:
+            return Table.of(self._paths, workers=workers)
+
+        return Table(Guarded(opened, self.names, self.label))
+
+
+def _is_read(declared: pa.DataType, unit: AnyUnit) -> bool:
+    """Whether a column of a type holds what a unit says."""
+    types = pa.types
+    if types.is_null(declared):
+        return True
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    if takes_numbers(unit) and any(is_kind(declared) for is_kind in numbers):
+        return True
+    if unit is None:
+        return False
+    if types.is_duration(declared):
+        return unit.takes(DURATIONS, False)
+    zoned = types.is_timestamp(declared) and declared.tz is not None
+    return (zoned or types.is_timestamp(declared) or types.is_date(declared)) and unit.takes(
+        INSTANTS, zoned
+    )
 
 
 class DuckDBFile(Source):
@@ -217,15 +280,19 @@ class DuckDBFile(Source):
     path : Path
     table : str or None
         Its name.
+    workers : int or None
+        Threads; None for all.
     """
 
-    def __init__(self, path: Path, table: str | None) -> None:
+    def __init__(self, path: Path, table: str | None, workers: int | None) -> None:
         with refusals():
             duckdb = _checks.extra("duckdb", "a DuckDB file", "duckdb")
         self.label = path.name
         try:
             self._connection = duckdb.connect(path, read_only=True)
             self._connection.execute("SET enable_progress_bar = false").fetchall()
+            if workers is not None:
+                self._connection.execute(f"SET threads = {workers}").fetchall()
             found = self._connection.execute(
                 "SELECT table_schema, table_name, table_type FROM information_schema.tables "
                 "WHERE table_catalog = current_database() ORDER BY ALL"
@@ -262,24 +329,25 @@ class DuckDBFile(Source):
             ).fetchall()
         return int(count)
 
-    def check_numbers(self, name: str, may_be_times: bool = False) -> None:
+    def check_records(self, name: str, unit: AnyUnit) -> None:
         try:
-            self._engine.value(name, Presence() if may_be_times else None, self._engine.constants())
+            self._engine.value(name, unit, self._engine.constants())
         except TypeError as error:
-            _refuse(name, re.split(r"[(:]", str(error).rpartition("dtype ")[2])[0])
+            _refuse(name, re.split(r"[(:]", str(error).rpartition("dtype ")[2])[0], unit)
 
     def kind(self, name: str) -> str | None:
         with refusals():
             kind: str = self._engine.kind(name)
         return kind
 
-    def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
+    def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
         return Table(Guarded(lambda: self._table, self.names, self.label))
 
 
-def _refuse(name: str, declared: str) -> None:
+def _refuse(name: str, declared: str, unit: AnyUnit) -> None:
+    words = "numbers" if unit is None else unit.words
     raise click.UsageError(
-        f"--column must name a column of numbers; got {name}, of type {declared}"
+        f"--column must name a column of {words}, as --bounds are; got {name}, of type {declared}"
     )
 
 
@@ -288,20 +356,44 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def opened(path: Path, table: str | None = None) -> Source:
+def opened(origin: Origin) -> Source:
     """A file by its suffix, and standard input for ``-``; nothing but names and types is read."""
-    if str(path) == "-":
-        source: Source = CsvFile(None)
+    path, table, written = origin.file, origin.table, origin.written
+    is_duckdb = path.suffix.lower() in DUCKDB
+    if is_duckdb:
+        threads = None if origin.workers is None else _checks.check_workers(origin.workers)
+        source: Source = DuckDBFile(path, table, threads)
     else:
-        suffix = path.suffix.lower()
-        if suffix in DUCKDB:
-            return DuckDBFile(path, table)
-        if suffix not in CSV + PARQUET:
-            raise click.UsageError(
-                f"FILE must end in .csv, .parquet, .pq or .duckdb, or be - for a pipe, "
-                f"got {path.name}"
-            )
-        source = CsvFile(path) if suffix in CSV else ParquetFile(path)
-    if table is not None:
-        raise click.UsageError(f"--table must be left out for {source.label}, got {table}")
+        source = _of_files(path, written)
+        if table is not None:
+            raise click.UsageError(f"--table must be left out for {source.label}, got {table}")
+    if written and not isinstance(source, CsvFiles):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in written)
+        raise click.UsageError(f"{names} must be left out for {source.label}, which is no CSV")
     return source
+
+
+def _of_files(path: Path, written: dict[str, Any]) -> Source:
+    delimiter = written.get("delimiter")
+    if delimiter == r"\t":
+        written = written | {"delimiter": "\t"}
+    with refusals():
+        if delimiter == "":
+            raise ValueError("delimiter must be one character, got ''")
+        dialect = BY_NAME._replace(**written)
+        if str(path) == "-":
+            pipe = Pipe(dialect)
+            return CsvFiles(STREAM, [pipe], pipe.names)
+        if not path.is_dir() and path.suffix.lower() not in SUFFIXES:
+            raise ValueError(
+                f"FILE must end in {', '.join(SUFFIXES)} or {DUCKDB[0]}, be a folder of such "
+                f"files, or - for a pipe of CSV, got {path.name}"
+            )
+        paths = found(path)
+        form = form_of(paths)
+        if form == TEXT:
+            texts = [TextFile(each, dialect) for each in paths]
+            return CsvFiles(path.name, texts, same_names(paths, [each.names for each in texts]))
+        data_sets = [data_set(each, form) for each in paths]
+        names = same_names(paths, [each.schema.names for each in data_sets])
+        return ColumnFiles(path.name, paths, data_sets, names)

@@ -46,7 +46,7 @@ NEIGHBORS = options.option(
 @click.command(cls=options.Command, epilog=options.TERMS)
 @options.LEVELS
 @N
-@options.BOUNDS(required=True, help="Range of the answers, as for the release.")
+@options.BOUNDS(required=True, type=float, help="Range of the answers, as for the release.")
 @options.GUESS
 @options.RESOLUTION
 @options.option(
@@ -133,7 +133,7 @@ def plan(
 @click.command(cls=options.Command, epilog=options.TERMS)
 @options.LEVELS
 @N
-@options.BOUNDS(required=True, help="Range of the answers, as for the release.")
+@options.BOUNDS(required=True, type=float, help="Range of the answers, as for the release.")
 @options.option(
     options.RELEASE,
     "--guess",

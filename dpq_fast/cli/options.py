@@ -10,26 +10,29 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from dpq_fast.cli.parameters import End, Guess, Numbers
+from dpq_fast.cli.parameters import NO_END, End, Guess, Numbers, Place, Step
+from dpq_fast.engines.lines import Dialect
 from dpq_fast.privacy.intervals import KINDS, SAMPLE
 from dpq_fast.privacy.relations import RELATIONS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What options are about, in the order of the help.
-RELEASE, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT = (
+RELEASE, TEXTS, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT = (
     "What to release",
+    "How CSV is written",
     "Privacy",
     "Mechanism",
     "Intervals",
     "Groups",
     "Output",
 )
-SECTIONS = (RELEASE, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT)
+SECTIONS = (RELEASE, TEXTS, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT)
 TERMS = (
     "epsilon is the privacy budget: smaller is more private, and less accurate. bounds are a range "
     "that surely covers the values of interest; records outside count as the nearer end. Choose "
-    "both, and all else, without looking at the records."
+    "both, and all else, without looking at the records. Look at the count first: a record that is "
+    "not read as a number is left out without a word, and a column of them is answered by noise."
 )
 
 
@@ -123,12 +126,80 @@ def packed(
 
 # What to release
 
-FILE = click.argument(
-    "file",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+
+class Origin(NamedTuple):
+    """Where records come from.
+
+    Attributes
+    ----------
+    file : Path
+    table : str or None
+    workers : int or None
+    delimiter, decimal, thousands, strip, encoding : str or None
+    skip_lines : int or None
+    """
+
+    file: Path
+    table: str | None
+    workers: int | None
+    delimiter: str | None
+    decimal: str | None
+    thousands: str | None
+    strip: str | None
+    encoding: str | None
+    skip_lines: int | None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """How a file of texts is written, as far as that was said."""
+        given = {name: getattr(self, name) for name in Dialect._fields}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+with_origin = packed(
+    "origin",
+    Origin,
+    click.argument(
+        "file", metavar="FILE", type=click.Path(exists=True, allow_dash=True, path_type=Path)
+    ),
+    option(RELEASE, "--table", metavar="NAME", help="Of a DuckDB file: which table or view."),
+    option(
+        OUTPUT,
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Threads. The answer does not depend on them.  [default: 1; DuckDB's own]",
+    ),
+    option(
+        TEXTS,
+        "--delimiter",
+        metavar="C",
+        help="Between fields; \\t is a tab.  [default: a tab for .tsv, else a comma]",
+    ),
+    option(TEXTS, "--decimal", metavar="C", help="Before a fraction: 1,5.  [default: a point]"),
+    option(
+        TEXTS,
+        "--thousands",
+        metavar="C",
+        help="Between groups of digits: 1,234. A number that has one counts as missing without "
+        "this.  [default: none]",
+    ),
+    option(
+        TEXTS,
+        "--strip",
+        metavar="CHARS",
+        help="Left out of numbers, wherever they stand: '$' for $5. A number with other characters "
+        "counts as missing.  [default: none]",
+    ),
+    option(TEXTS, "--encoding", metavar="NAME", help="cp1252, utf-16.  [default: utf-8]"),
+    option(
+        TEXTS,
+        "--skip-lines",
+        type=int,
+        metavar="N",
+        help="Lines before that of the names.  [default: 0]",
+    ),
 )
-TABLE = option(RELEASE, "--table", metavar="NAME", help="Of a DuckDB file: which table or view.")
 COLUMN = option(RELEASE, "--column", required=True, metavar="NAME", help="The column of numbers.")
 LEVELS = option(
     RELEASE,
@@ -146,7 +217,7 @@ def flat(levels: tuple[list[float], ...]) -> list[float]:
     return [level for group in levels for level in group]
 
 
-BOUNDS = functools.partial(option, RELEASE, "--bounds", type=float, nargs=2, metavar="LO HI")
+BOUNDS = functools.partial(option, RELEASE, "--bounds", type=Place(), nargs=2, metavar="LO HI")
 LOWER = option(
     RELEASE,
     "--lower",
@@ -162,10 +233,10 @@ UPPER = option(
 )
 
 
-def ends_of(lower: float | str | None, upper: float | str | None) -> dict[str, float | None]:
+def ends_of(lower: Any, upper: Any) -> dict[str, Any]:
     """Those of --lower and --upper that were given; None for an end that there is not."""
     return {
-        name: None if isinstance(end, str) else end
+        name: None if end == NO_END else end
         for name, end in (("lower", lower), ("upper", upper))
         if end is not None
     }
@@ -174,10 +245,10 @@ def ends_of(lower: float | str | None, upper: float | str | None) -> dict[str, f
 RESOLUTION = option(
     RELEASE,
     "--resolution",
-    type=float,
+    type=Step(),
     metavar="G",
-    help="Answers are multiples of G: 1 for whole numbers. Default: a power of ten, about 10^-6 of "
-    "the range of --bounds.",
+    help="Answers are multiples of G: 1 for whole numbers, 1D or 1h for times. Default: a power of "
+    "ten, about 10^-6 of the range of --bounds.",
 )
 
 # Privacy
@@ -188,7 +259,9 @@ class Privacy(NamedTuple):
 
     Attributes
     ----------
-    epsilon, delta : float
+    epsilon, rho : float or None
+        One of them.
+    delta : float
     neighbors : str or None
         None for that of the budget, or "swap".
     max_contributions : int
@@ -196,7 +269,8 @@ class Privacy(NamedTuple):
     seed : int or None
     """
 
-    epsilon: float
+    epsilon: float | None
+    rho: float | None
     delta: float
     neighbors: str | None
     max_contributions: int
@@ -225,7 +299,13 @@ EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 with_privacy = packed(
     "privacy",
     Privacy,
-    option(PRIVACY, "--epsilon", type=float, required=True, help="Budget of the whole call."),
+    option(PRIVACY, "--epsilon", type=float, help="Budget of the whole call."),
+    option(
+        PRIVACY,
+        "--rho",
+        type=float,
+        help="In its place a budget of zCDP, for quantile, median and cdf.",
+    ),
     option(
         PRIVACY,
         "--delta",
@@ -245,6 +325,13 @@ with_privacy = packed(
         help="Charge this ledger (dpq-fast budget new) before a record is read, or be refused.",
     ),
     option(PRIVACY, "--seed", type=int, help="Repeatable noise, for experiments: not private."),
+)
+
+COUNT = option(
+    PRIVACY,
+    "--with-count",
+    is_flag=True,
+    help="Beside the answer a noisy count of the records that it is of, for a tenth of the budget.",
 )
 
 # Mechanism

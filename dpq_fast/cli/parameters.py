@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from typing import Any, NamedTuple
 
 import click
@@ -67,16 +69,66 @@ def _distribution(name: str, first: float, second: float) -> Any:
     raise ValueError
 
 
-class End(click.ParamType):  # type: ignore[type-arg]
-    """A number, or "none" (which stays a word: None is an option that was not given)."""
+NO_END = "none"
+# A place of records as texts have it: a number, or a time of ISO 8601.
+TIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+]\d\d:?\d\d)?)?"
+# Lengths as NumPy calls them.
+LENGTH = re.compile(r"(\d+)(W|D|h|m|s|ms|us|ns)")
+
+
+def place_of(text: str) -> Any:
+    """A number, or a time: of NumPy, or of Python where it has a zone."""
+    if not re.fullmatch(TIME, text):
+        return float(text)
+    if re.search(r"(Z|[-+]\d\d:?\d\d)$", text[10:]):
+        return datetime.datetime.fromisoformat(re.sub(r"Z$", "+00:00", text))
+    return np.datetime64(text)
+
+
+def step_of(text: str) -> Any:
+    """A number, or a length of time: a number and a unit of NumPy's."""
+    found = LENGTH.fullmatch(text)
+    return float(text) if found is None else np.array(int(found[1])).astype(f"m8[{found[2]}]")[()]
+
+
+class Place(click.ParamType):  # type: ignore[type-arg]
+    """A number, or a time."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return place_of(value)
+        except ValueError:
+            self.fail(f"must be a number, or a time such as 2026-01-31, got {value!r}", param, ctx)
+
+
+class Step(click.ParamType):  # type: ignore[type-arg]
+    """A number, or a length of time."""
+
+    name = "step"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return step_of(value)
+        except ValueError:
+            self.fail(f"must be a number, or a length such as 1h or 1D, got {value!r}", param, ctx)
+
+
+class End(Place):
+    """The same, or "none" (which stays a word: None is an option that was not given)."""
 
     name = "end"
 
     def get_metavar(self, *_: Any, **__: Any) -> str:
         return "X|none"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        return value if value == "none" else click.FLOAT.convert(value, param, ctx)
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value if value == NO_END else super().convert(value, param, ctx)
 
 
 class Bounded(NamedTuple):
@@ -85,13 +137,18 @@ class Bounded(NamedTuple):
     Attributes
     ----------
     name : str
-    bounds : (float, float)
-    resolution : float or None
+    bounds : (float, float), or of times
+    resolution : float, length of time or None
     """
 
     name: str
-    bounds: tuple[float, float]
-    resolution: float | None
+    bounds: tuple[Any, Any]
+    resolution: Any
+
+
+# The shortest name that leaves two ends, or two ends and a resolution.
+END = rf"(?:{TIME}|[^:]+)"
+BOUNDED = re.compile(rf"(.+?):({END}):({END})(?::([^:]+))?")
 
 
 class BoundedColumn(click.ParamType):  # type: ignore[type-arg]
@@ -103,15 +160,14 @@ class BoundedColumn(click.ParamType):  # type: ignore[type-arg]
         return "NAME:LO:HI[:G]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Bounded:
-        parts = value.split(":")
-        for numbers in (3, 2):
-            name, ends = ":".join(parts[:-numbers]), parts[-numbers:]
+        found = BOUNDED.fullmatch(value)
+        if found is not None:
+            name, low, high, step = found.groups()
             try:
-                low, high, *resolution = map(float, ends)
+                bounds = place_of(low), place_of(high)
+                return Bounded(name, bounds, None if step is None else step_of(step))
             except ValueError:
-                continue
-            if name:
-                return Bounded(name, (low, high), resolution[0] if resolution else None)
+                pass
         self.fail(
             f"column must be NAME:LOW:HIGH or NAME:LOW:HIGH:RESOLUTION, got {value!r}", param, ctx
         )

@@ -1,8 +1,8 @@
-"""`dpq-fast quantile` and `dpq-fast cdf`."""
+"""`dpq-fast quantile`, `dpq-fast median` and `dpq-fast cdf`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from dpq_fast.cli import options
 from dpq_fast.cli.calls import (
     Call,
     Release,
+    cells,
     drawn_keys,
     drawn_values,
     interval_data,
@@ -19,9 +20,12 @@ from dpq_fast.cli.calls import (
     listed,
     names_in_json,
     parts_of,
+    plain,
+    shown,
 )
-from dpq_fast.cli.options import Form, Grouping, Intervals, Privacy
-from dpq_fast.cli.output import Answer, spelled
+from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
+from dpq_fast.cli.output import Answer
+from dpq_fast.data.units import Time, in_unit, placed
 from dpq_fast.mechanisms.quantile import choose_method, value_epsilon
 from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
@@ -30,55 +34,71 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 
 UNBOUNDED = "unbounded_quantile"
+MEDIAN = "median"
 CDF_METHODS = ("auto", "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian")
 # Levels of the table of a distribution function.
 STEPS = 20
 
 
-@click.command(cls=options.Command, epilog=options.TERMS)
-@options.FILE
-@options.TABLE
-@options.COLUMN
-@options.LEVELS
-@options.BOUNDS(
-    help="Range of the answers, chosen without looking at the data. Only unbounded_quantile, which "
-    "auto then takes, does without."
-)
-@options.LOWER
-@options.UPPER
-@options.RESOLUTION
-@options.with_privacy
-@options.option(
-    options.MECHANISM,
-    "--method",
-    type=click.Choice(
-        [name for name in METHODS if name == "auto" or "epsilon" in MECHANISMS[name].budgets]
-    ),
-    default="auto",
-    show_default=True,
-    help="auto chooses by public facts alone.",
-)
-@options.option(
-    options.MECHANISM,
-    "--dither/--no-dither",
-    default=None,
-    help="Spread tied records before the release. Default: on.",
-)
-@options.PRIOR
-@options.EXPECTED_N
-@options.with_intervals
-@options.with_groups
-@options.with_output
-def quantile(
-    file: Path,
-    table: str | None,
+def _quantiles(name: str, help_text: str) -> click.Command:
+    """The command for quantiles, or for the median."""
+
+    @click.command(name, cls=options.Command, epilog=options.TERMS, help=help_text)
+    @options.with_origin
+    @options.COLUMN
+    @options.LEVELS
+    @options.BOUNDS(
+        help="Range of the answers, chosen without looking at the data. Only unbounded_quantile, "
+        "which auto then takes, does without."
+    )
+    @options.LOWER
+    @options.UPPER
+    @options.RESOLUTION
+    @options.with_privacy
+    @options.COUNT
+    @options.option(
+        options.MECHANISM,
+        "--method",
+        type=click.Choice(
+            [each for each in METHODS if each == "auto" or "epsilon" in MECHANISMS[each].budgets]
+        ),
+        default="auto",
+        show_default=True,
+        help="auto chooses by public facts alone.",
+    )
+    @options.option(
+        options.MECHANISM,
+        "--dither/--no-dither",
+        default=None,
+        help="Spread tied records before the release. Default: on.",
+    )
+    @options.PRIOR
+    @options.EXPECTED_N
+    @options.with_intervals
+    @options.with_groups
+    @options.with_output
+    def command(levels: tuple[list[float], ...], **given: Any) -> None:
+        _release(name, options.flat(levels), **given)
+
+    if name == MEDIAN:  # the same without levels
+        command.params = [each for each in command.params if each.name != "levels"]
+        decorated = command.callback
+        assert decorated is not None
+        command.callback = functools.partial(decorated, levels=([0.5],))
+    return command
+
+
+def _release(
+    name: str,
+    q: list[float],
+    origin: Origin,
     column: str,
-    levels: tuple[list[float], ...],
-    bounds: tuple[float, float] | None,
-    lower: float | str | None,
-    upper: float | str | None,
-    resolution: float | None,
+    bounds: tuple[Any, Any] | None,
+    lower: Any,
+    upper: Any,
+    resolution: Any,
     privacy: Privacy,
+    with_count: bool,
     method: str,
     dither: bool | None,
     prior: str | None,
@@ -87,36 +107,27 @@ def quantile(
     grouping: Grouping,
     form: Form,
 ) -> None:
-    r"""Private quantiles of one column of FILE: .csv, .parquet, .duckdb, or - for a pipe of CSV.
-
-    For example:
-      dpq-fast quantile staff.csv --column age --q 0.25,0.5,0.75 \
-        --epsilon 1 --bounds 0 120 --resolution 1
-      dpq-fast quantile staff.csv --column pay --q 0.5 --epsilon 1 \
-        --bounds 0 500000 --by town --groups Aston,Barnet --confidence 0.95
-
-    The names of the columns are public. The first line of a CSV file that is not empty holds them.
-    Every line after it is one record, whatever it holds: quotes may hide separators in a line, but
-    never the end of it (a line feed, or carriage return and line feed). A record counts as missing,
-    and is left out, if its field is no number or if it has not as many fields as there are names.
-    Groups in CSV are texts as they are written, without the blanks around them.
-    """
-    q = options.flat(levels)
+    """Release quantiles, and print them."""
     ends = options.ends_of(lower, upper)
     if bounds is None and method in ("auto", UNBOUNDED):
-        ends = {"lower": 0.0, "upper": None} | ends
+        if not ends:
+            ends = {"lower": 0.0, "upper": None}
+        ends = {"lower": None if _are_times(ends) else 0.0, "upper": None} | ends
         method = UNBOUNDED
     elif ends:
         raise click.UsageError("--lower and --upper are for unbounded_quantile without --bounds")
     by_group = len(grouping.by) > 0
-    plain = "groups and several levels" if by_group and len(q) > 1 else ""
-    command = Release("quantile", file, table, [column], privacy, form, grouping, plain)
+    why_plain = "groups and several levels" if by_group and len(q) > 1 else ""
     place = dict(bounds=bounds, resolution=resolution, dither=dither, prior=prior)
+    command = Release(
+        *(name, origin, {column: place | ends}, privacy, form, grouping, why_plain, with_count),
+        takes_rho=True,
+    )
     chosen = method
 
     def release(call: Call) -> Any:
         nonlocal chosen
-        asked = dict(**call.public, **place, **ends, **intervals._asdict())
+        asked = call.public | call.budget | place | ends | intervals._asdict()
         x = call.table[column]
         m = Levels(q).m
         if by_group:
@@ -131,7 +142,7 @@ def quantile(
         rows = call.rows if expected_n is None else expected_n
         if rows is not None:
             asked["expected_n"] = rows
-        chosen = _chosen(q, method, place, call.public, intervals, rows)
+        chosen = _chosen(q, method, place, call, intervals, rows)
         return dpq.quantile(x, q, method=method, delta=privacy.delta, **asked)
 
     answer, guarantee = command.release(release)
@@ -139,76 +150,122 @@ def quantile(
     data: dict[str, Any] = {
         "method": chosen,
         **command.data(guarantee),
-        "bounds": bounds and list(bounds),
-        **ends,
-        "resolution": resolution,
+        "bounds": bounds and plain(bounds),
+        **{end: plain(value) for end, value in ends.items()},
+        "resolution": plain(resolution),
         **({} if prior is None else {"prior": prior}),
         "q": q,
     }
     if bounds is None:
-        known = [f"{name} {spelled(end)}" for name, end in ends.items()]
+        known = [f"{end} {shown(value)}" for end, value in ends.items()]
     else:
-        known = [f"bounds [{spelled(bounds[0])}, {spelled(bounds[1])}]"]
+        known = [f"bounds [{shown(bounds[0])}, {shown(bounds[1])}]"]
     if prior is not None:
         known.append(f"prior {prior}")
     known += interval_words(intervals)
     if chosen != UNBOUNDED:
-        known.append("resolution " + ("default" if resolution is None else spelled(resolution)))
+        known.append("resolution " + ("default" if resolution is None else shown(resolution)))
     keys: dict[str, list[Any]] = {}
     if by_group:
         found = answer.groups.tolist()
         groups = command.of_groups(found)
-        keys = {name: [cell for cell in cells for _ in q] for name, cells in groups.items()}
+        keys = {key: [cell for cell in cells for _ in q] for key, cells in groups.items()}
         data |= {"by": command.groups.by, "groups": listed(groups)}
     data |= names_in_json(parts, "values") | interval_data(intervals)
-    flat = {name: part.ravel().tolist() for name, part in parts.items()}
-    times = len(flat["value"]) // len(q)
-    columns = keys | {"q": q * times} | flat
-    ends_shown = [name for name in flat if name != "value"]
+    flat = {part: cells(numbers) for part, numbers in parts.items()}
+    rows = len(flat["value"])
+    columns = keys | {"q": q * (rows // len(q))} | flat
+    ends_shown = [part for part in flat if part != "value"]
+    counts = command.counts(rows)
 
     def draw(ax: Any) -> Any:
         if not by_group:
             return dpq.plots.quantiles(q, answer, ax)
         return dpq.plots.groups(drawn_keys(groups), drawn_values(answer), ax)
 
+    table = columns | (counts if by_group else {})
     command.write(
         Answer(
-            title=f"Private quantiles of {column}",
-            headings=[*keys, "level", "private value", *ends_shown],
-            rows=list(zip(*columns.values(), strict=True)),
+            title=f"Private {'median' if name == MEDIAN else 'quantiles'} of {column}",
+            headings=[*keys, "level", "private value", *ends_shown, *(counts if by_group else [])],
+            rows=list(zip(*table.values(), strict=True)),
             notes=command.facts(guarantee, [f"method {chosen}", *known]),
             data=data,
-            columns=columns,
+            columns=columns | counts,
             draw=draw,
             texts=len(keys),
         )
     )
 
 
+def _are_times(ends: dict[str, Any]) -> bool:
+    """Whether ends that were given are times, among which 0 is none."""
+    return any(Time.of(end) is not None for end in ends.values())
+
+
+quantile = _quantiles(
+    "quantile",
+    """Private quantiles of one column of FILE.
+
+    For example:
+      dpq-fast quantile staff.csv --column age --q 0.25,0.5,0.75 \\
+        --epsilon 1 --bounds 0 120 --resolution 1
+      dpq-fast quantile staff.csv --column pay --q 0.5 --epsilon 1 \\
+        --bounds 0 500000 --by town --groups Aston,Barnet --confidence 0.95
+
+    FILE is .csv, .tsv, .parquet, .feather or .duckdb, a folder of one of them, or - for a pipe of
+    CSV; .csv and .tsv may be compressed (.gz, .bz2, .zst, .zip). With --bounds that are times
+    (2026-01-31, 2026-01-31T12:00) the column is one of times.
+
+    The names of the columns are public. The first line of a CSV file that is not empty holds them.
+    Every line after it is one record, whatever it holds: quotes may hide separators in a line, but
+    never the end of it (a line feed, or carriage return and line feed). A record counts as missing,
+    and is left out, if its field is no number or if it has not as many fields as there are names.
+    Groups in CSV are texts as they are written, without the blanks around them.
+    """,
+)
+median = _quantiles(
+    MEDIAN,
+    """A private median of one column of FILE.
+
+    For example:
+      dpq-fast median staff.csv --column age --epsilon 1 --bounds 0 120 \\
+        --with-count
+      dpq-fast median staff.csv --column pay --epsilon 1 --bounds 0 500000 \\
+        --by town --groups Aston,Barnet
+
+    The same as quantile with --q 0.5. FILE is as for quantile.
+    """,
+)
+
+
 def _chosen(
     q: list[float],
     method: str,
     place: dict[str, Any],
-    public: dict[str, Any],
+    call: Call,
     intervals: Intervals,
     rows: int | None,
 ) -> str:
     """The method behind "auto"."""
+    public = call.public
     person: dict[str, Any] = dict(
         neighbors=public["neighbors"], max_contributions=public["max_contributions"]
     )
     request = Request.of(intervals.confidence, intervals.covers)
-    left = value_epsilon(public["epsilon"], request, Levels.of(q), expected_n=rows, **person)
-    return choose_method(None, q, epsilon=left, method=method, expected_n=rows, **place, **person)
+    epsilon, levels = call.budget["epsilon"], Levels.of(q)
+    left = value_epsilon(epsilon, request, levels, expected_n=rows, **person)
+    numbers = placed((), **place)[2]
+    return choose_method(None, q, epsilon=left, method=method, expected_n=rows, **numbers, **person)
 
 
 @click.command(cls=options.Command, epilog=options.TERMS)
-@options.FILE
-@options.TABLE
+@options.with_origin
 @options.COLUMN
 @options.BOUNDS(required=True, help="Range of the answers, chosen without looking at the data.")
 @options.RESOLUTION
 @options.with_privacy
+@options.COUNT
 @options.option(
     options.MECHANISM,
     "--method",
@@ -221,12 +278,12 @@ def _chosen(
 @options.EXPECTED_N
 @options.with_output
 def cdf(
-    file: Path,
-    table: str | None,
+    origin: Origin,
     column: str,
-    bounds: tuple[float, float],
-    resolution: float | None,
+    bounds: tuple[Any, Any],
+    resolution: Any,
     privacy: Privacy,
+    with_count: bool,
     method: str,
     prior: str | None,
     expected_n: int | None,
@@ -241,10 +298,13 @@ def cdf(
     The table shows a few of its quantiles; JSON and CSV hold all points: the share of the records
     that are at most x. FILE is as for quantile.
     """
-    command = Release("cdf", file, table, [column], privacy, form)
+    place = dict(bounds=bounds, resolution=resolution, prior=prior)
+    command = Release(
+        "cdf", origin, {column: place}, privacy, form, with_count=with_count, takes_rho=True
+    )
 
     def release(call: Call) -> dpq.CDF:
-        asked = dict(**call.public, bounds=bounds, resolution=resolution, prior=prior)
+        asked = call.public | call.budget | place
         rows = call.rows if expected_n is None else expected_n
         if rows is not None:
             asked["expected_n"] = rows
@@ -253,23 +313,23 @@ def cdf(
     curve, guarantee = command.release(release)
     data = command.data(guarantee) | {
         "method": method,
-        "bounds": list(bounds),
-        "resolution": resolution,
+        "bounds": plain(bounds),
+        "resolution": plain(resolution),
         "total": curve.total,
     }
     known = [
         f"method {method}",
-        f"bounds [{spelled(bounds[0])}, {spelled(bounds[1])}]",
-        "resolution " + ("default" if resolution is None else spelled(resolution)),
+        f"bounds [{shown(bounds[0])}, {shown(bounds[1])}]",
+        "resolution " + ("default" if resolution is None else shown(resolution)),
     ]
     notes = command.facts(guarantee, known)
     if method != "gaussian":
         within = curve.accuracy(0.05)
         data["accuracy"] = {"beta": 0.05, "records": within}
         notes += f"\nin 95% of releases the records in any interval are off by at most {within:g}"
-    columns = {"x": curve.x.tolist(), "p": curve.p.tolist()}
+    columns = {"x": cells(in_unit(curve.unit, curve.x)), "p": cells(curve.p)}
     levels = [j / STEPS for j in range(1, STEPS)]
-    values = curve.quantile(levels).tolist()
+    values = cells(curve.quantile(levels))
     command.write(
         Answer(
             title=f"Private distribution function of {column}",
@@ -277,7 +337,7 @@ def cdf(
             rows=list(zip(levels, values, strict=True)),
             notes=notes,
             data=data | columns,
-            columns=columns,
+            columns=columns | command.counts(len(columns["x"])),
             draw=lambda ax: dpq.plots.cdf(curve, ax),
         )
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from dpq_fast.cli import options
 from dpq_fast.cli.calls import (
     Call,
     Release,
+    cells,
     drawn_keys,
     drawn_values,
     interval_data,
@@ -21,10 +21,11 @@ from dpq_fast.cli.calls import (
     names_in_json,
     parts_of,
     plain,
+    shown,
 )
-from dpq_fast.cli.options import Form, Grouping, Intervals, Privacy
+from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer, spelled
-from dpq_fast.cli.parameters import Bounded, BoundedColumn, Numbers
+from dpq_fast.cli.parameters import Bounded, BoundedColumn, Numbers, Step
 
 NO_CLIP = "one number without groups"
 QUARTILES = ([0.25, 0.5, 0.75],)
@@ -61,17 +62,19 @@ def _released(
         keys = command.of_groups(answer.groups.tolist())
         data |= {"by": command.groups.by, "groups": listed(keys)}
     data |= names_in_json(parts, "values" if keys else "value") | interval_data(intervals)
-    columns = keys | {name: part.ravel().tolist() for name, part in parts.items()}
+    columns = keys | {name: cells(part) for name, part in parts.items()}
     ends = [name for name in parts if name != "value"]
+    counts = command.counts(len(columns["value"]))
+    table = columns | (counts if keys else {})
 
     command.write(
         Answer(
             title=f"Private {whole.__name__} of {column}",
-            headings=[*keys, "private value", *ends],
-            rows=list(zip(*columns.values(), strict=True)),
+            headings=[*keys, "private value", *ends, *(counts if keys else [])],
+            rows=list(zip(*table.values(), strict=True)),
             notes=command.facts(guarantee, [*known, *interval_words(intervals)]),
             data=data,
-            columns=columns,
+            columns=columns | counts,
             draw=lambda ax: dpq.plots.groups(drawn_keys(keys), drawn_values(answer), ax),
             texts=len(keys),
         )
@@ -82,8 +85,7 @@ def _clipped(name: str, help_text: str) -> click.Command:
     """The command for a sum or a mean."""
 
     @click.command(name, cls=options.Command, epilog=options.TERMS, help=help_text)
-    @options.FILE
-    @options.TABLE
+    @options.with_origin
     @options.COLUMN
     @options.BOUNDS(
         help="The range that records are clamped to, chosen without looking at them. Without it a "
@@ -94,24 +96,25 @@ def _clipped(name: str, help_text: str) -> click.Command:
     @options.option(
         options.RELEASE,
         "--resolution",
-        type=float,
+        type=Step(),
         metavar="G",
         help="Records count as the nearest multiple of G. Default: a small power of two.",
     )
     @options.with_privacy
+    @options.COUNT
     @options.EXPECTED_N
     @options.with_intervals
     @options.with_groups
     @options.with_output
     def command(
-        file: Path,
-        table: str | None,
+        origin: Origin,
         column: str,
-        bounds: tuple[float, float] | None,
-        lower: float | str | None,
-        upper: float | str | None,
-        resolution: float | None,
+        bounds: tuple[Any, Any] | None,
+        lower: Any,
+        upper: Any,
+        resolution: Any,
         privacy: Privacy,
+        with_count: bool,
         expected_n: int | None,
         intervals: Intervals,
         grouping: Grouping,
@@ -121,17 +124,24 @@ def _clipped(name: str, help_text: str) -> click.Command:
         if bounds is None:
             ends = {"lower": 0.0, "upper": None} | ends
             clip: dict[str, Any] = dict(ends)
-            known = [f"clip private, {', '.join(f'{at} {spelled(x)}' for at, x in ends.items())}"]
+            known = [f"clip private, {', '.join(f'{at} {shown(x)}' for at, x in ends.items())}"]
         elif ends:
             raise click.UsageError("--lower and --upper must be left out with --bounds")
         else:
             clip = dict(q=None, lower=bounds[0], upper=bounds[1])
-            known = [f"bounds [{spelled(bounds[0])}, {spelled(bounds[1])}]"]
+            known = [f"bounds [{shown(bounds[0])}, {shown(bounds[1])}]"]
         without = "" if grouping.by else NO_CLIP
-        run = Release(name, file, table, [column], privacy, form, grouping, without)
+        place = clip | dict(resolution=resolution)
+        run = Release(
+            *(name, origin, {column: place}, privacy, form, grouping, without, with_count)
+        )
         functions = {"sum": (dpq.sum, dpq.sum_by), "mean": (dpq.mean, dpq.mean_by)}[name]
         clip |= dict(resolution=resolution, expected_n=expected_n)
-        facts = {"bounds": bounds and list(bounds), **ends, "resolution": resolution}
+        facts = {
+            "bounds": bounds and plain(bounds),
+            **{end: plain(value) for end, value in ends.items()},
+            "resolution": plain(resolution),
+        }
         _released(run, functions, column, privacy, grouping, intervals, clip, known, facts)
 
     return command
@@ -163,41 +173,37 @@ mean = _clipped(
 
 
 @click.command(cls=options.Command, epilog=options.TERMS)
-@options.FILE
-@options.TABLE
+@options.with_origin
 @options.COLUMN
 @options.with_privacy
 @options.with_intervals
 @options.with_groups
 @options.with_output
 def count(
-    file: Path,
-    table: str | None,
+    origin: Origin,
     column: str,
     privacy: Privacy,
     intervals: Intervals,
     grouping: Grouping,
     form: Form,
 ) -> None:
-    """A private number of the records of FILE that have a number in one column.
+    """A private number of the records of FILE that have a number or a time in one column.
 
     For example:
       dpq-fast count staff.csv --column pay --epsilon 1
       dpq-fast count staff.csv --column pay --epsilon 1 --by town --delta 1e-6
 
-    FILE is as for quantile. Of Parquet and DuckDB, columns of times count, too.
+    FILE is as for quantile. Of all files columns of times count, too: in CSV what is neither a
+    number nor a time (2026-01-31) counts as missing.
     """
     without = "" if grouping.by else NO_CLIP
-    run = Release(
-        "count", file, table, [column], privacy, form, grouping, without, may_be_times=True
-    )
+    run = Release("count", origin, {column: None}, privacy, form, grouping, without)
     functions = (dpq.count, dpq.count_by)
     _released(run, functions, column, privacy, grouping, intervals, {}, [], {})
 
 
 @click.command(cls=options.Command, epilog=options.TERMS)
-@options.FILE
-@options.TABLE
+@options.with_origin
 @options.option(
     options.RELEASE,
     "--column",
@@ -223,8 +229,7 @@ def count(
 @options.with_groups
 @options.with_output
 def describe(
-    file: Path,
-    table: str | None,
+    origin: Origin,
     columns: tuple[Bounded, ...],
     levels: tuple[list[float], ...],
     privacy: Privacy,
@@ -246,7 +251,8 @@ def describe(
     names = [each.name for each in columns]
     if len(set(names)) < len(names):
         raise click.UsageError(f"--column must name each column once, got {', '.join(names)}")
-    run = Release("describe", file, table, names, privacy, form, grouping, "a description")
+    places = {each.name: dict(bounds=each.bounds, resolution=each.resolution) for each in columns}
+    run = Release("describe", origin, places, privacy, form, grouping, "a description")
 
     def release(call: Call) -> Any:
         rows = call.rows if expected_n is None and call.by is None else expected_n
@@ -266,25 +272,25 @@ def describe(
         )
 
     frame, guarantee = run.release(release)
-    cells = _cells(frame)
-    known = [f"{each.name} in [{', '.join(map(spelled, each.bounds))}]" for each in columns]
+    found = _cells(frame)
+    known = [f"{each.name} in [{', '.join(map(shown, each.bounds))}]" for each in columns]
     run.write(
         Answer(
             title=f"Private description of {', '.join(names)}",
-            headings=list(cells),
-            rows=list(zip(*cells.values(), strict=True)),
+            headings=list(found),
+            rows=list(zip(*found.values(), strict=True)),
             notes=run.facts(guarantee, [*known, *interval_words(intervals)]),
             data=run.data(guarantee)
             | {
-                "bounds": {each.name: list(each.bounds) for each in columns},
-                "resolution": {each.name: each.resolution for each in columns},
+                "bounds": {each.name: plain(each.bounds) for each in columns},
+                "resolution": {each.name: plain(each.resolution) for each in columns},
                 "q": q,
                 **interval_data(intervals),
                 "rows": [
-                    dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)
+                    dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)
                 ],
             },
-            columns=cells,
+            columns=found,
             texts=1 + len(run.groups.by),
         )
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Protocol
@@ -40,6 +42,31 @@ ENGINES = {
 
 # Some rows: a column of each name.
 Rows = Callable[[str], Any]
+
+
+class Texts(Protocol):
+    """A column of texts, which are numbers, times or keys as they are asked for."""
+
+    def records(self, unit: AnyUnit) -> NDArray[Any]:
+        """As numbers, or as times in a unit; what is none of them is missing."""
+
+    def keys(self) -> Any:
+        """As a column of strings."""
+
+
+def records(rows: Rows, name: str, unit: AnyUnit) -> NDArray[Any]:
+    """The records of some rows in a column, as `as_column` has them."""
+    column = rows(name)
+    if hasattr(type(column), "records"):
+        texts: Texts = column
+        return texts.records(unit)
+    return as_column(column, unit)
+
+
+def keys_of(rows: Rows, by: tuple[str, ...]) -> list[Any]:
+    """Columns of keys of some rows."""
+    columns = [rows(name) for name in by]
+    return [each.keys() if hasattr(type(each), "records") else each for each in columns]
 
 
 class Task(ABC, Generic[State]):
@@ -91,7 +118,7 @@ class ColumnTask(Task[State]):
         return self.query.start()
 
     def step(self, state: State, rows: Rows) -> None:
-        scan(as_column(rows(self.column), self.unit), self.query, state)
+        scan(records(rows, self.column, self.unit), self.query, state)
 
     def combine(self, one: State, other: State) -> State:
         return self.query.combine(one, other)
@@ -162,8 +189,8 @@ class OfGroups(Protocol):
 
 def members(task: OfGroups, rows: Rows) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Those of some rows that are in one of the groups: their records, and numbers of groups."""
-    values = as_column(rows(task.column), task.unit)
-    keys = [rows(name) for name in task.by]
+    values = records(rows, task.column, task.unit)
+    keys = keys_of(rows, task.by)
     places = task.groups.places(keys[0] if len(keys) == 1 else keys, values.size)
     inside = places >= 0
     return (values, places) if inside.all() else (values[inside], places[inside])
@@ -309,7 +336,7 @@ class KeyTask(Task[KeyTotals]):
         counts : array_like of int, or None
             None for 1 each.
         """
-        state.add(totals_of([rows(name) for name in self.by], counts))
+        state.add(totals_of(keys_of(rows, self.by), counts))
 
     def combine(self, one: KeyTotals, other: KeyTotals) -> KeyTotals:
         one.add(other)
@@ -369,13 +396,16 @@ class Table:
         Parameters
         ----------
         source : object
-            A path of a Parquet file, or of a folder of such; a data set or a Parquet file of
-            pyarrow; a lazy frame of polars; a relation of DuckDB; a table of ibis; an array or a
-            data frame of Dask; a data frame of Spark; a data set of Ray. A data frame in memory, or
-            a mapping from names to columns. Or a text of SQL, with the `connection` that it is for.
+            A path of a Parquet, Feather (``.feather``, ``.arrow``) or CSV file (``.csv``, ``.tsv``,
+            also ``.gz``, ``.bz2``, ``.zst`` or ``.zip``), a folder or a glob of such, or a list of
+            paths; a data set or a Parquet file of pyarrow; a lazy frame of polars; a relation of
+            DuckDB; a table of ibis; an array or a data frame of Dask; a data frame of Spark; a data
+            set of Ray. A data frame in memory, or a mapping from names to columns. Or, with the
+            `connection` that it is for, the name of a table, or a query in SQL: what it may do is
+            on the page "What a query may do" of the documentation.
             Private. It must give the same rows at every pass: pin a snapshot of what is written to.
         connection : optional
-            Of DuckDB or of ibis, for a text of SQL. Public.
+            Of DuckDB or of ibis, for a name or a query. Public.
         workers : int, default 1
             Threads, for files and lazy frames; the other engines have their own.
         progress : bool, default False
@@ -403,8 +433,10 @@ class Table:
             return source
         threads = _checks.check_workers(workers)
         progress = _checks.check_flag("progress", progress)
-        if isinstance(source, (str, Path)) and connection is None:
-            source = _checks.extra("pyarrow.dataset", "a table of files", "arrow").dataset(source)
+        if connection is None and are_paths(source):
+            _checks.extra("pyarrow.dataset", "a table of files", "arrow")
+            files = import_module("dpq_fast.engines.files")
+            return cls(files.opened(source, threads, progress))
         engine = engine_of(source, connection, threads, progress)
         if engine is None and connection is None:
             frames = import_module("dpq_fast.engines.batches")
@@ -421,8 +453,16 @@ class Table:
         chosen = (names,) if isinstance(names, str) else tuple(names)
         for name in chosen:
             if self.names.count(name) != 1:
-                raise ValueError(f"name must be that of one column of the table, got {name!r}")
+                raise ValueError(
+                    f"name must be that of one column of the table{listed(self.names, name)}, "
+                    f"got {name!r}"
+                )
         return TableColumns(self, chosen)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names, as data frames have them."""
+        return self.names
 
     def __repr__(self) -> str:
         return f"Table({', '.join(self.names)})"
@@ -574,6 +614,13 @@ class GroupQuery:
     query: Query[Any]
 
 
+def are_paths(source: Any) -> bool:
+    """Whether something is a path, or a list of them."""
+    if isinstance(source, (list, tuple)):
+        return bool(source) and all(isinstance(each, (str, Path)) for each in source)
+    return isinstance(source, (str, Path))
+
+
 def engine_of(source: Any, connection: Any, workers: int, progress: bool) -> Engine | None:
     """The engine that holds the rows of a source; None for what is in memory, or no table."""
     holder = source if connection is None else connection
@@ -583,6 +630,26 @@ def engine_of(source: Any, connection: Any, workers: int, progress: bool) -> Eng
     adaptor = import_module(f"dpq_fast.engines.{name}")
     engine: Engine | None = adaptor.opened(source, connection, workers, progress)
     return engine
+
+
+def is_name(text: Any) -> bool:
+    """Whether a text may well be a name, and no record: it is neither empty nor a number."""
+    with suppress(ValueError):
+        float(text)
+        return False
+    return bool(text.strip())
+
+
+def listed(names: Sequence[Any], wanted: Any) -> str:
+    """The names that there are, and those next to one that is not, for a message.
+
+    Nothing where a file of texts has no line of names, and its first record was taken for one.
+    """
+    if not all(is_name(each) for each in names if isinstance(each, str)):
+        return ""
+    close = get_close_matches(str(wanted), list(map(str, names)))
+    nearest = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f" ({', '.join(map(str, names))}{nearest})"
 
 
 def table_of(x: Any, workers: int = 1) -> Table | None:
@@ -595,7 +662,7 @@ def table_of(x: Any, workers: int = 1) -> Table | None:
 
 def opened(x: Any) -> Any:
     """A column that an engine holds as a column of its table; anything else as it is."""
-    table = None if isinstance(x, (Table, TableColumns)) else table_of(x)
+    table = None if isinstance(x, TableColumns) else table_of(x)
     if table is None:
         return x
     _checks.check_width(len(table.names))

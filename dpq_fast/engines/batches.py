@@ -23,7 +23,7 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Batche
     if hasattr(source, "collect_batches"):
         names, batches = source.collect_schema().names(), _of_polars(source)
     elif hasattr(source, "scanner") and hasattr(source, "schema"):
-        names, batches = source.schema.names, _of_data_set(source)
+        names, batches = source.schema.names, of_data_set(source)
     elif hasattr(source, "iter_batches") and hasattr(source, "schema_arrow"):
         names, batches = source.schema_arrow.names, _of_parquet(source)
     else:
@@ -54,7 +54,8 @@ def _of_polars(frame: Any) -> Callable[[list[str]], Iterable[Any]]:
     )
 
 
-def _of_data_set(source: Any) -> Callable[[list[str]], Iterable[Any]]:
+def of_data_set(source: Any) -> Callable[[list[str]], Iterable[Any]]:
+    """What gives fresh batches of some columns of a data set of pyarrow."""
     # a few batches are read ahead, not whole files: memory is theirs, and so is time
     few: dict[str, Any] = dict(batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
     if getattr(getattr(source, "format", None), "default_extname", None) == "parquet":

@@ -18,7 +18,7 @@ from dpq_fast.cli.failures import CODES
 
 COMMANDS = list(cli.main.commands)
 BUDGETS = [("budget", name) for name in ("new", "show", "check", "export")]
-READERS = ["quantile", "cdf", "sum", "mean", "count", "describe"]
+READERS = ["quantile", "median", "cdf", "sum", "mean", "count", "describe"]
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_an_interrupt_while_records_are_read_is_one(csv_file, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpq_fast.cli.lines.Lines.numbers", interrupted)
+    monkeypatch.setattr("dpq_fast.engines.lines.Lines.numbers", interrupted)
     said("quantile", csv_file, *ARGUMENTS, "--q", 0.5, code=130)
 
 

@@ -48,7 +48,7 @@ def test_commands_charge_the_budget_and_say_what_for(csv_file, budget, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_beyond_the_budget_read_nothing(csv_file, budget, command, monkeypatch):
-    monkeypatch.setattr("dpq_fast.cli.files.CsvFile.read", None)
+    monkeypatch.setattr("dpq_fast.cli.files.CsvFiles.read", None)
     arguments = [csv_file, *COMMANDS[command], "--epsilon", 2.5, "--budget", budget]
     message = said(command, *arguments, code=1)
     assert f"the budget in {budget}".replace(" ", "") in message.replace(" ", "")
@@ -67,7 +67,7 @@ def test_commands_refused_for_an_option_charge_nothing(csv_file, budget):
 
 
 def test_a_failure_after_the_charge_leaves_it(csv_file, budget, monkeypatch):
-    monkeypatch.setattr("dpq_fast.cli.lines.Lines.numbers", None)
+    monkeypatch.setattr("dpq_fast.engines.lines.Lines.numbers", None)
     arguments = ["--epsilon", 0.5, "--budget", budget]
     said("quantile", csv_file, *COMMANDS["quantile"], *arguments, code=3)
     assert len(charges(budget)) == 1

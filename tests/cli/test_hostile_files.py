@@ -187,7 +187,7 @@ def test_a_file_that_breaks_off_says_no_more(people, name, monkeypatch):
     def broken(*_: object) -> object:
         raise ValueError("Zebediah is 4711")
 
-    monkeypatch.setattr("dpq_fast.cli.lines.Lines.numbers", broken)
+    monkeypatch.setattr("dpq_fast.engines.lines.Lines.numbers", broken)
     command, *options = COMMANDS[name]
     message = said(command, people, *options, "--epsilon", 1, code=3)
     assert "people.csv could not be read to its end" in message
@@ -222,7 +222,7 @@ def test_keys_are_texts_as_they_are_written(tmp_path):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_number_of_lines_is_not_asked_for_where_it_is_private(people, name, monkeypatch):
-    monkeypatch.setattr("dpq_fast.cli.files.CsvFile.rows", None)
+    monkeypatch.setattr("dpq_fast.cli.files.CsvFiles.rows", None)
     result = called(name, people, "--neighbors", "add-remove")
     assert result.exit_code == 0, result.output
     assert "neighbors add-remove" in " ".join(result.stdout.split())

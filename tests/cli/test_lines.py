@@ -11,7 +11,7 @@ from command_line import read_column
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpq_fast.cli import lines as csv_lines
+from dpq_fast.engines import lines as csv_lines
 
 
 def naive_csv(text: bytes, columns: int, wanted: int) -> list[float]:

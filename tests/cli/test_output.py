@@ -61,7 +61,7 @@ def test_ends_that_are_not_there_are_null_in_json(csv_file):
     ],
 )
 def test_output_is_refused_before_anything_is_read(csv_file, tmp_path, options, rule, monkeypatch):
-    monkeypatch.setattr("dpq_fast.cli.lines.Lines.__init__", None)
+    monkeypatch.setattr("dpq_fast.engines.lines.Lines.__init__", None)
     given = [option.format(tmp=tmp_path, file=csv_file) for option in options]
     assert rule in said("quantile", csv_file, *COMMANDS["quantile"], *given)
 

@@ -212,14 +212,19 @@ def test_quantile_rejects_other_extensions(tmp_path):
     file = tmp_path / "people.xlsx"
     file.write_text("age\n1\n")
     message = refused(file, *ARGUMENTS, "--q", "0.5")
-    assert "FILE must end in .csv, .parquet, .pq or .duckdb, or be - for a pipe" in message
+    assert "FILE must end in .csv, .tsv, .gz, .bz2, .zst, .zip, .parquet, .pq, .feather" in message
+    assert (
+        "or .duckdb, be a folder of such files, or - for a pipe of CSV, got people.xlsx" in message
+    )
 
 
 def test_quantile_rejects_missing_column_and_lists_the_columns(csv_file, parquet_file):
     arguments = ["--column", "wage", "--epsilon", "1", "--bounds", "0", "9", "--q", "0.5"]
     rule = "--column must name exactly one of the columns"
-    assert f"{rule} id, age, name; got wage" in refused(csv_file, *arguments)
-    assert f"{rule} age, height, name, adult; got wage" in refused(parquet_file, *arguments)
+    assert f"{rule} (id, age, name; did you mean 'age'?); got wage" in refused(csv_file, *arguments)
+    assert f"{rule} (age, height, name, adult; did you mean 'age'?); got wage" in refused(
+        parquet_file, *arguments
+    )
 
 
 def test_quantile_rejects_column_named_twice(tmp_path):
@@ -276,7 +281,10 @@ def test_quantile_rejects_broken_parquet(tmp_path):
 def test_quantile_rejects_parquet_types_other_than_numbers(parquet_file):
     arguments = ["--column", "name", "--epsilon", "1", "--bounds", "0", "9", "--q", "0.5"]
     message = refused(parquet_file, *arguments)
-    assert "--column must name a column of numbers; got name, of type string" in message
+    assert (
+        "--column must name a column of numbers, as --bounds are; got name, of type string"
+        in message
+    )
 
 
 @pytest.mark.parametrize(
@@ -344,4 +352,7 @@ def test_quantile_requires_its_options(csv_file, option):
     words = {"--column": ["age"], "--epsilon": [1], "--bounds": [0, 9], "--q": [0.5]}
     del words[option]
     arguments = [word for name, values in words.items() for word in (name, *values)]
-    assert f"Missing option '{option}'" in refused(csv_file, *arguments)
+    rule = f"Missing option '{option}'"
+    if option == "--epsilon":  # or --rho
+        rule = "exactly one of --epsilon and --rho must be given, got neither"
+    assert rule in refused(csv_file, *arguments)
