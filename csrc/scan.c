@@ -86,10 +86,10 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef FADING
 #undef DECAY_OF
 
-/* Rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals before it
- * for every t, so that vectors can work on many windows at once. With zeros in front of a row no t is
- * special: its window starts `ahead` = lag - 1 entries before it, its past ends there. Rows are worked
- * on in tiles that stay in the nearest cache. */
+/* Rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `ahead` + 1 intervals
+ * before it for every t, so that vectors can work on many windows at once. With zeros in front of a row
+ * no t is special: its window starts `ahead` entries before it, its past ends there. Rows are worked on
+ * in tiles that stay in the nearest cache. */
 
 /* A row of consecutive ranks, seen from one side of the next target. */
 typedef struct {

@@ -71,3 +71,32 @@ def test_papers_cited_are_those_listed():
     assert set(re.findall(key, papers)) == cited
     for page in [root / "README.md", *root.glob("docs/**/*.md")]:
         assert set(re.findall(key, page.read_text("utf-8"))) <= cited, page
+
+
+def test_comments_of_kernels_name_what_there_is():
+    """Files, functions, and whatever else stands in backticks, or begins with dpq_."""
+    root = Path(__file__).resolve().parents[1]
+    comment = {
+        True: re.compile(r"/\*.*?\*/", re.DOTALL),
+        False: re.compile(r'""".*?"""|#[^\n]*', re.DOTALL),
+    }
+    comments: dict[str, str] = {}
+    code: set[str] = set()
+    files: set[str] = set()
+    for pattern in ("csrc/*.[ch]", "dpq_fast/_kernels/*.p[yx][xd]", "dpq_fast/**/*.py"):
+        for file in root.glob(pattern):
+            files.add(file.name)
+            code.add(file.stem)
+            text = file.read_text("utf-8")
+            said = comment[file.suffix in (".c", ".h")]
+            if file.suffix != ".py":
+                comments[file.name] = "\n".join(said.findall(text))
+                text = said.sub(" ", text)
+            code.update(re.findall(r"\w+", text))
+    assert len(comments) > 80
+    for name, text in comments.items():
+        assert set(re.findall(r"\w+\.(?:pyx|pxd|py|c|h)\b", text)) <= files, name
+        named = re.findall(
+            r"\b(\w+)\(\)|`([A-Za-z_][\w.]*)`|\b((?:dpq|DPQ)_\w*[A-Za-z0-9])\b", text
+        )
+        assert {word.split(".")[-1] for group in named for word in group if word} <= code, name

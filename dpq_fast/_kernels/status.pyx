@@ -19,7 +19,7 @@ _EXCEPTIONS = {
     <int>DPQ_ERR_NAN: (ValueError, "log-weights must be finite or -inf, got NaN or +inf"),
     <int>DPQ_ERR_RANGE: (
         FloatingPointError,
-        "a weight left the range of float64 where the wide kernel was due; please report this",
+        "a weight left the range of float64 where rows in blocks were due; please report this",
     ),
 }
 
