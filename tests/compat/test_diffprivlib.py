@@ -1,4 +1,4 @@
-"""diffprivlib's tools as they are documented, one test each; against the real ones where they are."""
+"""diffprivlib's tools as documented, one test each; against the real ones where they are."""
 
 from __future__ import annotations
 

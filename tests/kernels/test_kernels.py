@@ -764,7 +764,7 @@ def test_path_draw_over_many_blocks_has_the_right_marginal(kind):
     drawn = path.draw(scan, -math.inf, 10_000, np.random.default_rng(7))[0][:, 0]
     law = np.exp(-0.04 * np.abs(rank - 249.5))
     law *= drawn.size / law.sum()
-    counts = np.bincount(drawn, minlength=500)
+    counts = np.bincount(drawn.astype(np.int64), minlength=500)
     often = law >= 5
     observed = np.append(counts[often], counts[~often].sum())
     wanted = np.append(law[often], law[~often].sum())
