@@ -105,14 +105,19 @@ def made(kind: Kind, container: str, added: list[Any]) -> Any:
         return kind.containers[container](kind.usual * 3 + added)
 
 
-def call_on(name: str, kind: Kind, container: str, role: str, added: list[Any]) -> tuple[Any, ...]:
-    """All that is seen of a call but its answer's numbers, a column of values being x or by."""
-    call = CALLS[name]
-    given = {key: one for key, one in call.arguments.items() if one is not COUNTS}
+def usual_arguments(name: str) -> dict[str, Any]:
+    """Those of a function in the table of hostile calls, but for its columns."""
+    given = {key: one for key, one in CALLS[name].arguments.items() if one is not COUNTS}
     given = {key: one.value if isinstance(one, Checked) else one for key, one in given.items()}
     given = {key: 1 if one is NOISE else one for key, one in given.items()}
     if "confidence" in given:  # no intervals, which take their time
         given |= {key: None for key in PLAIN if key in given}
+    return given
+
+
+def call_on(name: str, kind: Kind, container: str, role: str, added: list[Any]) -> tuple[Any, ...]:
+    """All that is seen of a call but its answer's numbers, a column of values being x or by."""
+    call, given = CALLS[name], usual_arguments(name)
     column = made(kind, container, added)
     rows = len(kind.usual * 3 + added)
     if role == "x":
@@ -177,6 +182,48 @@ def test_no_value_decides_what_is_raised_by_any_function(name, container):
             assert call_on(function, kind, container, role, kind.hostile) == usual
             for value in kind.hostile if function in few else []:
                 assert call_on(function, kind, container, role, [value]) == usual
+
+
+# Public arguments that may be values.
+ENDS = ("bounds", "lower", "upper", "resolution", "prior", "groups")
+WITH_ENDS = [name for name in OF_RECORDS if set(ENDS) & CALLS[name].arguments.keys()]
+FEW_WITH_ENDS = ("quantile, plain", "unbounded_quantile, plain", "sum, public", "count_by", "cdf")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FEW_WITH_ENDS else [pytest.mark.slow])
+        for name in WITH_ENDS
+    ],
+)
+def test_a_value_as_a_public_argument_is_taken_or_refused_before_the_charge(name):
+    usual = usual_arguments(name)
+    for kind in KINDS.values():
+        make = kind.containers.get("list", kind.containers.get("list of NumPy"))
+        if make is None:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (first, *_), strange = make(kind.usual), make(kind.hostile)
+        for key, value in product(sorted(usual.keys() & set(ENDS)), strange):
+            own = [value]
+            if key == "bounds":
+                own = [(value, first), (first, value)]
+            elif key in ("prior", "groups"):
+                own = [[(value, "uniform")], [value, first]]
+            for one in own:
+                accountant = privacy.Accountant(1e6, 0.5)
+                payer = {"accountant": accountant} if "accountant" in usual else {}
+                x = make(kind.usual) if key in ("bounds", "lower", "upper") else [0.5]
+                column = {key: x for key in ("x", "array") if key in usual}
+                rows = {"by": [0] * len(x)} if "by" in usual else {}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    try:
+                        CALLS[name].make(usual | column | rows | payer | {key: one})
+                    except (TypeError, ValueError) as error:
+                        assert accountant.history == () or "x must hold" in str(error)
 
 
 @pytest.mark.parametrize("key", COLUMNS)
