@@ -356,7 +356,8 @@ def rounding_edges(
         return np.rint(values * per_unit if per_unit else values / step)
 
     half = multiples - 0.5
-    edges = half / per_unit if per_unit else half * step
+    with np.errstate(over="ignore"):  # beyond float64 there is no record
+        edges = half / per_unit if per_unit else half * step
     # The quotient is right to some units of the last digit: so many steps at most.
     while (low := multiple(edges) < multiples).any():
         edges[low] = np.nextafter(edges[low], math.inf)

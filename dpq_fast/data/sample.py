@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -481,8 +482,8 @@ class Sample:
             Records with thresholds[i] <= x < thresholds[i + 1]; the last count has no end.
         """
         high = self.bounds[1]
-        upper = high if high > lower else None
-        chosen = Bins.geometric(beta, lower, upper)
+        below = isinstance(lower, Real) and lower < high  # anything else is refused
+        chosen = Bins.geometric(beta, lower, high if below else None)
         return chosen.edges, self.records.count(chosen)
 
     def decode(self, points: NDArray[Any]) -> NDArray[np.float64]:

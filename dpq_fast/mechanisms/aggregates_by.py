@@ -133,7 +133,8 @@ def _floats(integers: NDArray[Any]) -> NDArray[np.float64]:
 def _decoded(clip: Clip, points: NDArray[Any]) -> NDArray[np.float64]:
     """`Clip.decode` of many."""
     numbers = _floats(points)
-    return numbers / clip.per_unit if clip.per_unit else numbers * clip.step
+    with np.errstate(over="ignore"):  # as of Python's numbers
+        return numbers / clip.per_unit if clip.per_unit else numbers * clip.step
 
 
 @in_our_words
