@@ -208,6 +208,23 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
     return np.full(len(series), np.nan)
 
 
+def check_declared(column: Any, unit: AnyUnit) -> None:
+    """Refuse a column of no records for the type that it declares; one of objects says nothing."""
+    series = _known(column)
+    if series is None or isinstance(unit, Presence):
+        return
+    dtype, name = series.dtype, type(series.dtype).__name__
+    if dtype.is_temporal() and name != "Time":
+        kind = DURATIONS if name == "Duration" else INSTANTS
+        taken = unit is not None and unit.takes(kind, getattr(dtype, "time_zone", None) is not None)
+    else:
+        taken = unit is None and (dtype.is_numeric() or name == "Boolean")
+    if not (taken or name in ("Object", "Unknown", "Categorical", "Enum")):
+        native = series.to_native()
+        declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
+        refuse(f"dtype {declared}", unit, dtype.is_temporal())
+
+
 def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:
     """A sequence of real numbers or of times (None or the like for a missing one) as float64."""
     if unit is not None:
