@@ -12,6 +12,7 @@ import itertools
 import math
 import operator
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Rational, Real
 from typing import Any, NamedTuple
@@ -350,6 +351,81 @@ def check_width(columns: int) -> None:
         raise ValueError(
             f"x must be one column, got a frame of {columns}: choose one, or use describe"
         )
+
+
+def aligned(first: Any, others: Sequence[tuple[str, Any]], name: str = "x") -> list[Any]:
+    """The others of some columns that belong together row by row, in the order of the first one.
+
+    What pandas gives an index goes by its labels, as in pandas itself: nothing is to be done where
+    indexes are equal; where they are unique and equal as sets, rows are put in order; all else is
+    refused. What has no index goes by position.
+
+    That is a rule about the form. A label is the name of a row, and no record: columns of one frame
+    have its index, whatever the records are.
+
+    Parameters
+    ----------
+    first : object
+        A column, which stays as it is.
+    others : sequence of (str, object)
+        What each argument is called, and a column of its, or None.
+    name : str
+        What the first one is called.
+
+    Returns
+    -------
+    list
+    """
+    index, leader, in_order = _index_of(first), name, []
+    for other, column in others:
+        own = _index_of(column)
+        if index is None and own is not None:  # beside what goes by position
+            index, leader = own, other
+        if own is not None and not own.equals(index):
+            if leader != name:
+                raise ValueError(
+                    f"{leader} and {other} must have equal indexes where {name} has none"
+                )
+            places = _places_in(own, index)
+            if places is None:
+                raise ValueError(
+                    f"{leader} and {other} must have equal indexes, or the same labels in another "
+                    "order, each once"
+                )
+            column = _native(column).take(places)
+        in_order.append(column)
+    return in_order
+
+
+def named_keys(columns: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Columns of keys, and what each is called in `aligned`."""
+    several = len(columns) > 1
+    return [(f"by[{j}]" if several else "by", column) for j, column in enumerate(columns)]
+
+
+def _native(column: Any) -> Any:
+    """A column of the library that it is of, which narwhals may stand for."""
+    return column.to_native() if hasattr(type(column), "to_native") else column
+
+
+def _index_of(column: Any) -> Any:
+    """The index of an object of pandas; None for all else."""
+    pandas = sys.modules.get("pandas")
+    column = _native(column)
+    if pandas is None or not hasattr(type(column), "index"):
+        return None
+    return column.index if isinstance(column.index, pandas.Index) else None
+
+
+def _places_in(own: Any, index: Any) -> Any:
+    """Where the labels of an index are in another one; None unless each of both is there once."""
+    try:
+        if len(own) == len(index) and own.is_unique and index.is_unique:
+            places = own.get_indexer(index)
+            return places if (places >= 0).all() else None
+    except Exception:  # labels that pandas can not compare or hash
+        pass
+    return None
 
 
 def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:

@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +32,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from scipy import stats
+from values import ODD
 
 import dpq_fast as dpq
 from dpq_fast import privacy
@@ -48,6 +49,11 @@ NUMBERS = (
     np.float32(0.1), np.int8(-3), np.bool_(True), np.datetime64("2020-01-01"), date(2020, 1, 1),
     np.longdouble("1e4000"), np.array([0x7F800001], dtype=np.uint32).view(np.float32), [10**400],
     np.float64, len, iter([0.5]), range(3),
+    2**127, -(2**127), Decimal("9" * 76), Decimal("sNaN"), Decimal("1E+999999"), "\ud800",
+    "x" * 10**5, date.min, date.max, datetime.min, datetime.max.replace(tzinfo=ODD),
+    timedelta.min, timedelta.max, np.datetime64(2**63 - 1, "s"), np.datetime64(-(2**63) + 1, "Y"),
+    np.datetime64("NaT"), np.timedelta64(2**63 - 1, "ns"),
+    pd.Timestamp.max, pd.Timestamp.min.tz_localize("UTC"), pd.Timedelta.max,
 )  # fmt: skip
 STRINGS = (
     "swap", "add-remove", "omit", "raise", "", "auto", "both", "\x00", "gumbel", "laplace",

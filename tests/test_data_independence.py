@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from hostile import CALLS, COUNTS, NOISE, Checked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import BOUNDS, GRID, LEVELS, RELEASES
+from values import KINDS, Kind
 
 import dpq_fast as dpq
 from dpq_fast import privacy
@@ -92,6 +94,89 @@ def test_behavior_is_that_on_a_neighbor(name, x, data):
     replaced = [*x[:where], value, *x[where + 1 :]]
     for other in (replaced, x[:where] + x[where + 1 :], [*x, value]):
         assert behavior(name, other) == behavior(name, x)
+
+
+# Values of every type: none of them decides what is raised or warned
+
+
+def made(kind: Kind, container: str, added: list[Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what making a column says does not count
+        return kind.containers[container](kind.usual * 3 + added)
+
+
+def call_on(name: str, kind: Kind, container: str, role: str, added: list[Any]) -> tuple[Any, ...]:
+    """All that is seen of a call but its answer's numbers, a column of values being x or by."""
+    call = CALLS[name]
+    given = {key: one for key, one in call.arguments.items() if one is not COUNTS}
+    given = {key: one.value if isinstance(one, Checked) else one for key, one in given.items()}
+    given = {key: 1 if one is NOISE else one for key, one in given.items()}
+    if "confidence" in given:  # no intervals, which take their time
+        given |= {key: None for key in PLAIN if key in given}
+    column = made(kind, container, added)
+    rows = len(kind.usual * 3 + added)
+    if role == "x":
+        given |= {"x" if "x" in given else "array": column}
+        if "by" in given:
+            given["by"] = np.arange(rows) % 2
+        if isinstance(kind.bounds[0], (datetime.date, datetime.timedelta)):
+            own = dict(bounds=kind.bounds, resolution=kind.resolution, prior=None)
+            own |= dict(zip(("lower", "upper"), kind.bounds, strict=True))
+            given |= {key: end for key, end in own.items() if given.get(key) is not None}
+    else:
+        given["by"] = column
+        if "x" in given:
+            given["x"] = np.arange(float(rows))
+        if given.get("groups") is None:
+            given["delta"] = 0.9  # few records are enough for a key
+        else:
+            given["groups"] = kind.containers[container](kind.usual)[:1]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer = call.make(given)
+        except BaseException as error:
+            return type(error), str(error), len(caught)
+        return type(answer), [(one.category, str(one.message)) for one in caught]
+
+
+PLAIN = ("confidence", "interval_share", "expected_n")
+# Functions of a column of records, and of one of keys: some of them for all values, in any case.
+OF_RECORDS = [
+    name
+    for name, call in CALLS.items()
+    if {"x", "array"} & call.arguments.keys() and "epsilon" in call.arguments
+    if not name.startswith(("audit", "metrics", "above", "sparse", "reference", "CDF", "AggTree."))
+]
+OF_KEYS = [name for name, call in CALLS.items() if "by" in call.arguments and name != "describe"]
+OF_KEYS = [name for name in OF_KEYS if not name.startswith("reference")]
+FEW_OF_RECORDS = ("quantile, plain", "mean, plain", "count, plain", "quantile_by, depth")
+FEW_OF_KEYS = ("quantile_by, depth", "count_by, selected", "select_keys")
+PAIRS = [(name, container) for name, kind in KINDS.items() for container in kind.containers]
+
+
+@pytest.mark.parametrize(("name", "container"), PAIRS)
+def test_no_value_decides_what_is_raised(name, container):
+    """All values of a type at once, for some functions."""
+    kind = KINDS[name]
+    for role, functions in (("x", FEW_OF_RECORDS), ("by", FEW_OF_KEYS)):
+        for function in functions:
+            usual = call_on(function, kind, container, role, [])
+            assert call_on(function, kind, container, role, kind.hostile) == usual
+            assert isinstance(usual[-1], list) or issubclass(usual[0], (TypeError, ValueError))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "container"), PAIRS)
+def test_no_value_decides_what_is_raised_by_any_function(name, container):
+    """All values of a type at once, for all functions; one after the other, for some."""
+    kind = KINDS[name]
+    for role, functions, few in (("x", OF_RECORDS, FEW_OF_RECORDS), ("by", OF_KEYS, FEW_OF_KEYS)):
+        for function in functions:
+            usual = call_on(function, kind, container, role, [])
+            assert call_on(function, kind, container, role, kind.hostile) == usual
+            for value in kind.hostile if function in few else []:
+                assert call_on(function, kind, container, role, [value]) == usual
 
 
 @pytest.mark.parametrize("key", COLUMNS)

@@ -85,7 +85,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.data.columns import as_column, as_float64
+from dpq_fast.data.columns import as_column, as_float64, of_any_time
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
 from dpq_fast.mechanisms.quantile import quantile as private_quantile
@@ -286,7 +286,7 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, array: Any, axis: Any, keepdims: Any) -> _Cells:
         """What `numpy.sum` would reduce, and how; of the records their shape alone is asked for."""
-        values = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+        values = array if isinstance(array, np.ma.MaskedArray) else np.asarray(of_any_time(array))
         try:  # what NumPy refuses is refused in its words
             np.zeros((1,) * values.ndim).sum(axis=axis, keepdims=keepdims)
         except OverflowError:

@@ -161,8 +161,13 @@ def _of_numpy(x: NDArray[Any], unit: AnyUnit) -> NDArray[Any]:
         return unit.numbers_of(x)
     missing = np.isnat(x) if kind in "mM" else np.isnan(x) if kind == "f" else np.zeros(x.shape)
     if x.size and not missing.all():
-        refuse(f"dtype {x.dtype}", unit, kind in "mM")
+        refuse(f"dtype {_name_of(x.dtype)}", unit, kind in "mM")
     return np.full(x.shape, np.nan)
+
+
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """What a type is called, but for how long the longest of its items is."""
+    return dtype.type.__name__.strip("_") if dtype.kind in "SUV" else str(dtype)
 
 
 def takes_numbers(unit: AnyUnit) -> bool:
@@ -183,6 +188,8 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
 
     dtype = series.dtype
     if takes_numbers(unit) and dtype.is_numeric() and not dtype.is_decimal():
+        if str(dtype).endswith("Int128"):  # which NumPy has not
+            series = series.cast(narwhals.Float64)
         return np.asarray(series.to_numpy())
     if takes_numbers(unit) and (dtype.is_decimal() or dtype == narwhals.Boolean):
         if dtype.is_decimal():  # by their digits: pyarrow's quotients are off by a unit
@@ -192,20 +199,22 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
         zone = getattr(dtype, "time_zone", None)
         kind = DURATIONS if dtype == narwhals.Duration else INSTANTS
         if unit.takes(kind, zone is not None) and dtype != narwhals.Time:
-            if zone is not None:
-                series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-            elif dtype == narwhals.Date:
-                series = series.cast(narwhals.Datetime("ms"))
-            return unit.numbers_of(np.asarray(series.to_numpy()))
+            return unit.numbers_of(_in_numpy(series))
+    if dtype == narwhals.Unknown and str(_declared(series)).startswith("date64"):
+        return _of_series(series.cast(narwhals.Datetime("ms")), unit)  # which Python may not have
     if dtype in (narwhals.Object, narwhals.Unknown):  # sparse ones of pandas, Arrow's intervals
         return _sequence(series.to_list(), unit)
     if dtype.is_float():
         return _of_numpy(np.asarray(series.to_numpy()), unit)
     if series.null_count() != len(series):
-        native = series.to_native()
-        declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
-        refuse(f"dtype {declared}", unit, dtype.is_temporal())
+        refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
+
+
+def _declared(series: Any) -> Any:
+    """The type of a series of narwhals, as its own library calls it."""
+    native = series.to_native()
+    return native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
 
 
 def check_declared(column: Any, unit: AnyUnit) -> None:
@@ -220,9 +229,27 @@ def check_declared(column: Any, unit: AnyUnit) -> None:
     else:
         taken = unit is None and (dtype.is_numeric() or name == "Boolean")
     if not (taken or name in ("Object", "Unknown", "Categorical", "Enum")):
-        native = series.to_native()
-        declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
-        refuse(f"dtype {declared}", unit, dtype.is_temporal())
+        refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
+
+
+def _in_numpy(series: Any) -> NDArray[Any]:
+    """Times or durations of a series of narwhals as those of NumPy; of zones, as UTC."""
+    import narwhals.stable.v2 as narwhals
+
+    if getattr(series.dtype, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    elif series.dtype == narwhals.Date:
+        series = series.cast(narwhals.Datetime("ms"))
+    return np.asarray(series.to_numpy())
+
+
+def of_any_time(x: Any) -> Any:
+    """A series of times or durations as an array of NumPy, which has all of them; others as is."""
+    series = None if isinstance(x, np.ndarray) else _known(x)
+    declared = getattr(series, "dtype", None)
+    if declared is None or not declared.is_temporal() or str(declared) == "Time":
+        return x
+    return _in_numpy(series)
 
 
 def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:
@@ -233,11 +260,11 @@ def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:
 
 
 def _time(item: Any, unit: Unit | Presence) -> float:
-    if hasattr(item, "as_py"):  # pyarrow
-        item = item.as_py()
-    if _is_missing(item) or (isinstance(item, float) and math.isnan(item)):
-        return np.nan
     time = Time.of(item)
+    if time is None and hasattr(item, "as_py"):  # pyarrow
+        item = item.as_py()
+    if time is None and (_is_missing(item) or (isinstance(item, float) and math.isnan(item))):
+        return np.nan
     if time is None and takes_numbers(unit):
         return _real(item)
     if time is None or not unit.takes(time.kind, time.zone is not None):
@@ -248,6 +275,8 @@ def _time(item: Any, unit: Unit | Presence) -> float:
 def _real(item: Any) -> float:
     if type(item) not in PLAIN:
         if hasattr(item, "as_py"):  # pyarrow
+            if Time.of(item) is not None:  # which Python may not have
+                refuse(type(item).__name__, None, True)
             item = item.as_py()
         if _is_missing(item):
             return np.nan

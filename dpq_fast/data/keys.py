@@ -22,7 +22,7 @@ from dpq_fast import _checks
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import strings
 from dpq_fast.data.columns import check_counts
-from dpq_fast.data.units import EPOCH, TICKS, Time, ticks_of
+from dpq_fast.data.units import ANSWERED, EPOCH, INSTANTS, LARGEST, TICKS, Time, ticks_of
 
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -70,16 +70,20 @@ def comparable(key: Any) -> Any:
     """A key as it is compared, whatever library it comes from."""
     if isinstance(key, tuple):
         return key if isinstance(key, Instant) else tuple(map(comparable, key))
-    if hasattr(key, "as_py"):  # pyarrow
-        key = key.as_py()
-    if not isinstance(key, (datetime.date, np.datetime64)):
-        return key
-    time = Time.of(key)  # None for one that is missing
-    return None if time is None else Instant(time.nanoseconds, time.zone is not None)
+    of_arrow = hasattr(key, "as_py")
+    if of_arrow or isinstance(key, (datetime.date, np.datetime64)):
+        time = Time.of(key)  # None for one that is missing
+        if time is not None and time.kind == INSTANTS:
+            return Instant(time.nanoseconds, time.zone is not None)
+        return key.as_py() if of_arrow and time is None else None
+    return key
 
 
 def date_of(moment: Instant) -> Any:
-    """A date for a moment: a day, a time, or where it is none of Python's, NumPy's."""
+    """A date for a moment: a day, a time, or where it is none of Python's, NumPy's.
+
+    One with a zone that Python does not have is a moment still.
+    """
     days, within = divmod(moment.nanoseconds, TICKS["D"])
     try:
         if within == 0 and not moment.zoned:
@@ -89,7 +93,13 @@ def date_of(moment: Instant) -> Any:
             return start + datetime.timedelta(days=days, microseconds=within // 1_000)
     except OverflowError:
         pass
-    return moment if moment.zoned else np.datetime64(moment.nanoseconds, "ns")
+    if moment.zoned:
+        return moment
+    for unit in (*ANSWERED, "h", "m", "W"):
+        ticks, rest = divmod(moment.nanoseconds, TICKS[unit])
+        if rest == 0 and abs(ticks) <= LARGEST:
+            return np.array(ticks, dtype=f"M8[{unit}]")[()]
+    return moment
 
 
 def kind_of(key: Any) -> str | None:
@@ -98,7 +108,7 @@ def kind_of(key: Any) -> str | None:
         return ZONED if key.zoned else DATES
     if isinstance(key, (bool, np.bool_)):
         return BOOLEANS
-    if isinstance(key, (int, np.integer)):
+    if isinstance(key, (int, np.integer)) and not isinstance(key, np.timedelta64):
         return INTEGERS
     return STRINGS if isinstance(key, str) else None
 
@@ -136,7 +146,8 @@ class PublicKeys:
             return
         types = set(map(type, items))
         of_integers = all(
-            issubclass(own, (int, np.integer)) and not issubclass(own, (bool, np.bool_))
+            issubclass(own, (int, np.integer))
+            and not issubclass(own, (bool, np.bool_, np.timedelta64))
             for own in types
         )
         if of_integers and mixed and items and min(items) < 0 and max(items) >= 2**63:
@@ -396,7 +407,7 @@ class Groups:
             groups = _listed(groups)
         self.single = not (
             isinstance(groups, list)
-            and any(issubclass(own, tuple) for own in set(map(type, groups)))
+            and any(issubclass(own, tuple) for own in set(map(type, groups)) - {Instant})
         )
         if self.single:
             self.columns = [PublicKeys(groups)]
@@ -462,7 +473,7 @@ class Groups:
         return columns
 
     def _split(self, by: Any) -> list[Any]:
-        columns = columns_of(by)
+        columns = _key_columns_of(by)
         if columns is None:
             several = not self.single and isinstance(by, (list, tuple))
             columns = list(by) if several else [by]
@@ -479,19 +490,18 @@ class Groups:
         if columns != len(self.columns):
             self.columns = [PublicKeys([]) for _ in range(columns)]
 
-    def lookup(self, by: Any, size: int, each: Map) -> tuple[kernel.Keys, KeysOf]:
+    def lookup(self, by: list[Any], size: int, each: Map) -> tuple[kernel.Keys, KeysOf]:
         """How to find the group of each of `size` rows: a table, and its entries for some rows."""
         found = self._lookup(by, size, each)
         return kernel.Keys(len(self), found.lowest, found.table), found.keys_of
 
     def places(self, by: Any, size: int) -> NDArray[np.int64]:
         """The group of each of `size` rows, -1 for none."""
-        return self._lookup(by, size, lambda find, blocks: list(map(find, blocks))).places(
-            slice(None)
-        )
+        found = self._lookup(self._split(by), size, lambda find, blocks: list(map(find, blocks)))
+        return found.places(slice(None))
 
-    def _lookup(self, by: Any, size: int, each: Map) -> Lookup:
-        columns = [Column.of(column) for column in self._split(by)]
+    def _lookup(self, by: list[Any], size: int, each: Map) -> Lookup:
+        columns = [Column.of(column) for column in by]
         if any(len(column) != size for column in columns):
             raise ValueError("by must have one key for each row of x")
         for own, column in zip(self.columns, columns, strict=True):
@@ -612,8 +622,6 @@ def _is_of_dates(column: Any) -> bool:
 
 def _moments(column: NDArray[np.datetime64]) -> NDArray[np.int64] | None:
     """Nanoseconds since 1970; None where some are missing, or int64 does not hold them."""
-    if np.datetime_data(column.dtype)[0] in ("Y", "M"):
-        column = column.astype("M8[D]")
     found = ticks_of(column)
     if found is None or np.isnat(column).any():
         return None
@@ -658,6 +666,14 @@ def columns_of(frame: Any) -> list[Any] | None:
     if hasattr(kind, "column_names"):  # pyarrow
         return list(frame.columns)
     return None
+
+
+def _key_columns_of(by: Any) -> list[Any] | None:
+    """As `columns_of`, of a frame that has some."""
+    columns = columns_of(by)
+    if columns == []:
+        raise ValueError("by must have at least one column, got a frame of none")
+    return columns
 
 
 def names_of(by: Any) -> list[Any]:
@@ -958,7 +974,7 @@ def split_columns(by: Any) -> list[Any]:
 
     Those of a frame, or of a list or a tuple that holds nothing but columns.
     """
-    columns = columns_of(by)
+    columns = _key_columns_of(by)
     if columns is None:
         several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
         columns = list(by) if several else [by]

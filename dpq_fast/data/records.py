@@ -17,6 +17,7 @@ from dpq_fast.data.passes import Chunks, Passes, chunks_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
 from dpq_fast.data.reprs import shown
 from dpq_fast.data.tables import passes_of, refuse_counts
+from dpq_fast.data.units import untimed
 
 
 class Records:
@@ -99,6 +100,8 @@ class Records:
             records = cls(passes, n_is_public=nan_policy == "raise")
             return lambda: records._checked(nan_policy)
         _checks.check_column(x)
+        if counts is not None:
+            (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
 
         def read() -> Records:
             values = as_column(x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
-from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
+from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of, untimed
 from dpq_fast.noise.rng import default_rng
 
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
@@ -149,7 +150,9 @@ class Sample:
             are called with ascending arrays, before a record is read. It costs no privacy: see
             Notes. Default: uniform. Public.
         counts : array_like of int, shape (n,), optional
-            How often each value occurs; non-negative, sum at most 2^53. Private.
+            How often each value occurs; non-negative, sum at most 2^53. Private. Where `x` and
+            `counts` are columns of pandas, they go by the labels of their indexes, as rows of
+            `quantile_by` do.
         assume_sorted : bool, default False
             The caller's promise that `x` ascends, NaN last. If it is broken, the answer is
             meaningless and its privacy lost, but memory stays safe. Public.
@@ -256,6 +259,8 @@ class Sample:
                 raise ValueError("assume_sorted must be left out for a column of a table")
             return Reader(passes, bounds, lattice, nan_policy)
         _checks.check_column(x)
+        if counts is not None:
+            (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
         return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)
 
     @classmethod
@@ -472,8 +477,8 @@ class Sample:
             Records with thresholds[i] <= x < thresholds[i + 1]; the last count has no end.
         """
         high = self.bounds[1]
-        upper = high if high > lower else None
-        chosen = Bins.geometric(beta, lower, upper)
+        below = isinstance(lower, Real) and lower < high  # anything else is refused
+        chosen = Bins.geometric(beta, lower, high if below else None)
         return chosen.edges, self.records.count(chosen)
 
     def decode(self, points: NDArray[Any]) -> NDArray[np.float64]:

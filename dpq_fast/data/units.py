@@ -33,6 +33,13 @@ LARGEST = 2**63 - 1
 
 INSTANTS, DURATIONS = "times", "durations"
 EPOCH = datetime.datetime(1970, 1, 1)
+# Times of Arrow by the beginning of their type's name: what they are, and their unit, if it says.
+ARROW = {"date32": (INSTANTS, "D"), "date64": (INSTANTS, "ms"), "timestamp": (INSTANTS, None)}
+ARROW |= {"duration": (DURATIONS, None)}
+# The calendar repeats itself: after so many years or months, that is so many days.
+CYCLES, DAYS = {"Y": 400, "M": 4_800}, 146_097
+# So many of these cycles are further than int64 has seconds, and their days are within int64.
+FARTHEST = 2**40
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,8 @@ class Time:
         """A time of NumPy, pandas or Python; None for anything else, missing times included."""
         if type(value) in (float, int):  # what most are
             return None
+        if hasattr(value, "as_py"):
+            return cls._of_arrow(value)
         kind = DURATIONS if isinstance(value, (np.timedelta64, datetime.timedelta)) else INSTANTS
         if isinstance(value, (np.datetime64, np.timedelta64)):
             return cls._of_numpy(kind, value, None, "numpy")
@@ -83,17 +92,34 @@ class Time:
         return cls(kind, _microseconds(since) * 1000, "us", zone, "datetime")
 
     @classmethod
+    def _of_arrow(cls, scalar: Any) -> Time | None:
+        """One of pyarrow, whose times Python may not have."""
+        name = str(scalar.type)
+        declared = next((each for each in ARROW if name.startswith(each)), None)
+        if declared is None:
+            return None if name.startswith("dictionary") else cls.of(scalar.as_py())
+        if not scalar.is_valid:
+            return None
+        kind, tick = ARROW[declared]
+        tick = tick or scalar.type.unit
+        zone = datetime.timezone.utc if getattr(scalar.type, "tz", None) else None
+        return cls(kind, scalar.value * TICKS[tick], tick, zone, "numpy")
+
+    @classmethod
     def _of_numpy(
         cls, kind: str, value: Any, zone: datetime.tzinfo | None, library: str
     ) -> Time | None:
         if np.isnat(value):
             return None
-        if kind == INSTANTS and np.datetime_data(value.dtype)[0] in ("Y", "M"):
-            value = value.astype("M8[D]")
         tick, times = np.datetime_data(value.dtype)
+        number = int(value.view(np.int64)) * times
+        if kind == INSTANTS and tick in CYCLES:
+            cycles, rest = divmod(number, CYCLES[tick])
+            within = np.array(rest, dtype=f"M8[{tick}]").astype("M8[D]").astype(np.int64)
+            number, tick = cycles * DAYS + int(within), "D"
         if tick not in TICKS:
             return None  # months have no fixed length, and "generic" has none at all
-        return cls(kind, int(value.view(np.int64)) * times * TICKS[tick], tick, zone, library)
+        return cls(kind, number * TICKS[tick], tick, zone, library)
 
 
 def ticks_of(times: NDArray[Any]) -> tuple[NDArray[np.int64], int] | None:
@@ -103,6 +129,17 @@ def ticks_of(times: NDArray[Any]) -> tuple[NDArray[np.int64], int] | None:
         return None  # months have no fixed length, and "generic" has none at all
     native = np.asarray(times, dtype=times.dtype.newbyteorder("="))
     return native.view(np.int64), each * TICKS[unit]
+
+
+def in_days(times: NDArray[Any]) -> NDArray[Any]:
+    """Times of NumPy in years or months as days; of years that int64 has no days for, the last."""
+    unit, each = np.datetime_data(times.dtype)
+    if unit not in CYCLES:
+        return times
+    most = FARTHEST * CYCLES[unit] // each
+    native = np.asarray(times, dtype=times.dtype.newbyteorder("="))
+    near = np.clip(native.view(np.int64), -most, most).view(native.dtype).astype("M8[D]")
+    return np.where(np.isnat(times), np.datetime64("NaT", "D"), near)
 
 
 def _microseconds(length: datetime.timedelta) -> int:
@@ -147,8 +184,7 @@ class Unit:
 
         Exact where numbers are whole and below 2^53. What is no time is NaN.
         """
-        if np.datetime_data(times.dtype)[0] in ("Y", "M"):
-            times = times.astype("M8[D]")
+        times = in_days(times) if times.dtype.kind == "M" else times
         found = ticks_of(times)
         missing = np.isnat(times)
         if found is None:
@@ -241,7 +277,13 @@ class Unit:
         return np.where(held, times, np.array("NaT", dtype=times.dtype))
 
     def _object(self, time: Any) -> Any:
-        """A time of Python or pandas."""
+        """A time of Python or pandas; none where it has none, as of years beyond 9999."""
+        try:
+            return self._made(time)
+        except (OverflowError, ValueError):
+            return self._made(np.array("NaT", dtype=time.dtype)[()])
+
+    def _made(self, time: Any) -> Any:
         if self.library == "pandas":
             pd = _checks.extra("pandas", "times of pandas", "pandas")
             if self.kind == DURATIONS or np.isnat(time):
@@ -251,6 +293,8 @@ class Unit:
         if np.isnat(time):
             return None
         found = time.astype("m8[us]" if self.kind == DURATIONS else "M8[us]").item()
+        if isinstance(found, int):
+            raise OverflowError("a time must be one of Python's")
         if self.kind == DURATIONS or self.zone is None:
             return found.date() if self.library == "date" and self.tick == "D" else found
         return found.replace(tzinfo=datetime.timezone.utc).astimezone(self.zone)
@@ -294,6 +338,11 @@ class Timed:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.column)
+
+
+def untimed(x: Any) -> Any:
+    """A column as it was given."""
+    return x.column if isinstance(x, Timed) else x
 
 
 def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
@@ -381,7 +430,8 @@ def unit_of(options: Mapping[str, Any]) -> Unit | None:
     origin = 0 if first.kind == DURATIONS else first.nanoseconds
     unit = Unit(first.kind, origin, 1, first.zone, first.library, "ns")
     for name, value in given.items():
-        if name != "lower" or name in found or first.kind != DURATIONS or value != 0:
+        nothing = type(value) in NUMBERS and value == 0  # is a duration, too
+        if name != "lower" or name in found or first.kind != DURATIONS or not nothing:
             unit.end(name, value)
     own = _own_tick(found.values(), first)
     if step is not None:

@@ -213,6 +213,10 @@ def describe(
             each.release([], none, groups=[] if groups is None else groups)
         else:
             each.release([])
+    if isinstance(frame, Mapping):  # whose columns may be of several frames
+        own_keys = _checks.named_keys([frame[key] for key in keys])
+        for name in names:
+            _checks.aligned(frame[name], own_keys, name)
     generator = default_rng(rng)
     relation = privacy.guarantee("count", epsilon=epsilon, **person).neighbors
     spent = [Guarantee(each.epsilon, neighbors=relation) for each in parts]

@@ -21,9 +21,9 @@ from dpq_fast.data.keys import (
     KeysOf,
     Picked,
     comparable,
-    count_keys,
     names_of,
     split_columns,
+    totals_of,
 )
 from dpq_fast.data.pool import Pool
 from dpq_fast.data.queries import Sums
@@ -36,7 +36,7 @@ from dpq_fast.data.tables import (
     refuse_counts,
 )
 from dpq_fast.data.tables import count_keys as keys_of_table
-from dpq_fast.data.units import Timed
+from dpq_fast.data.units import untimed
 from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
@@ -347,7 +347,7 @@ class HeldRows:
 
     def __init__(self, x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> None:
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        _checks.check_column(x.column if isinstance(x, Timed) else x)
+        _checks.check_column(untimed(x))
         self._x, self._by, self._counts = x, by, counts
         self._nan_policy, self._threads = nan_policy, threads
 
@@ -357,11 +357,10 @@ class HeldRows:
         return tuple(names_of(self._by))
 
     def check_keys(self, groups: Groups | None) -> None:
-        """Refuse columns of keys for what they declare."""
-        if groups is None:
-            split_columns(self._by)
-        else:
-            groups.check_form(self._by)
+        """Refuse columns of keys for what they declare, and rows that do not belong together."""
+        columns = split_columns(self._by) if groups is None else groups.check_form(self._by)
+        others = [*_checks.named_keys(columns), ("counts", self._counts)]
+        *self._columns, self._counts = _checks.aligned(untimed(self._x), others)
 
     def read(
         self,
@@ -374,11 +373,11 @@ class HeldRows:
         column = as_column(self._x)
         if groups is None:
             assert selection is not None
-            kept = KeysLaw(*count_keys(self._by, self._counts), selection).sample(rng)
-            groups = Groups.kept(kept, len(split_columns(self._by)))
+            found = totals_of(self._columns, self._counts).ordered()
+            groups = Groups.kept(KeysLaw(*found, selection).sample(rng), len(self._columns))
         weights = None if self._counts is None else check_counts(self._counts, column.size)
         with Pool(self._threads) as pool:
-            keys, keys_of = groups.lookup(self._by, column.size, pool.map)
+            keys, keys_of = groups.lookup(self._columns, column.size, pool.map)
             rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))))
 

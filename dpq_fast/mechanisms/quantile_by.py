@@ -147,7 +147,8 @@ def quantile_by(
         list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
         not among `groups` are ignored, silently. Only the type of a column may be refused: declare
         it ("Int64") where pandas would make floats of integers with a missing one. For a column of
-        a `Table` columns of the same one: ``table["town", "year"]``.
+        a `Table` columns of the same one: ``table["town", "year"]``. Columns of pandas, `counts`
+        too, go by the labels of their indexes, anything else by position: see Notes.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
     groups : sequence of int, str, bool or date, or of tuples of them, length G
@@ -233,8 +234,8 @@ def quantile_by(
         If `x`, `by`, `counts`, `groups` or an argument is not of the type its rule above asks for.
     ValueError
         If a public argument breaks its rule, `x` or `by` is not one-dimensional, they or `counts`
-        differ in length, `counts` breaks its rule, or a NaN is there against
-        ``nan_policy="raise"``.
+        differ in length or have indexes of pandas that do not fit, `counts` breaks its rule, or a
+        NaN is there against ``nan_policy="raise"``.
     BudgetExceeded
         If `accountant` has too little left.
 
@@ -267,6 +268,12 @@ def quantile_by(
     permute-and-flip has none. Of a `delta`, as of a `rho`, each group has the part that adds up to
     all of it either way: under "swap" a quarter of `rho`, and somewhat less than half of `delta`.
     Proof: `privacy.quantile_by` and `privacy.parallel`. Not covered: running time and memory.
+
+    **Rows.** Columns of pandas belong together by label, as in pandas. Equal indexes need nothing,
+    as those of one frame; where they are unique and equal as sets, rows are put in the order of
+    `x`; all else is refused before the charge. That is a rule about the form: labels are names of
+    rows, not records, and columns of one frame have one index whatever its records are. What has
+    no index goes by position; where that is `x`, the indexes of all others must be equal.
 
     **Tables.** Where `x` and `by` are columns of a `Table`, each group has the law that it has in
     memory. One pass counts the records of each group; one more reads the groups of up to 65,536

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dpq_fast import privacy
+from dpq_fast import _checks, privacy
 from dpq_fast.data import tables
 from dpq_fast.data.keys import KeyCounts, as_array, count_keys, split_columns
 from dpq_fast.data.tables import TableColumns
@@ -47,7 +47,8 @@ def select_keys(
     max_contributions : int, default 1
         Up to this many records per person, of one key or of several: the guarantee is per person.
     counts : array_like of int, shape (n,), optional
-        How many records each entry of `by` stands for; 1 each by default. Private.
+        How many records each entry of `by` stands for; 1 each by default. Private. Columns of
+        pandas go by the labels of their indexes, as in `quantile_by`.
     accountant : Accountant, optional
         Charged with ``guarantee("select_keys", ...)``; refuses before `by` is touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -111,8 +112,9 @@ def select_keys(
         tables.refuse_counts(counts)
         counted = partial(tables.count_keys, by)
     else:
-        split_columns(by)
-        counted = partial(count_keys, by, counts)
+        (name, first), *others = _checks.named_keys(split_columns(by))
+        *rest, counts = _checks.aligned(first, [*others, ("counts", counts)], name)
+        counted = partial(count_keys, [first, *rest], counts)
     kept = release(
         lambda _: KeysLaw(*counted(), calibration), calibration, accountant, rng, "select_keys"
     )

@@ -491,7 +491,7 @@ def agg_tree(
             "interval_share must be left out for a tree, which gives values and intervals of one "
             f"budget, got {interval_share}"
         )
-    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy, prior)
+    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy, prior, counts)
     if expected_n is None:
         n_is_public = relation_of(neighbors).n_is_public
         expected_n = public_length(x, counts, nan_policy, n_is_public)

@@ -226,7 +226,7 @@ covers
         epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
     request = of_sample(Request.of(confidence, covers))
-    check_records(x, nan_policy)
+    check_records(x, nan_policy, counts)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration, "count")
     records = kept_records(x, counts, nan_policy, present)
@@ -316,7 +316,7 @@ def sum(
         max_contributions=max_contributions,
     )
     request = of_sample(Request.of(confidence, covers))
-    check_records(x, nan_policy)
+    check_records(x, nan_policy, counts)
     generator = default_rng(rng)
     calibration = clipping.calibration
     privacy.charge(accountant, calibration, "sum")
@@ -386,7 +386,7 @@ max_contributions, accountant, rng, **method_options
         max_contributions=max_contributions,
     )
     request = Request.of(confidence, covers)
-    check_records(x, nan_policy)
+    check_records(x, nan_policy, counts)
     generator = default_rng(rng)
     calibration = clipping.calibration
     privacy.charge(accountant, calibration, "mean")

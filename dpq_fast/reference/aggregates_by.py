@@ -16,7 +16,7 @@ from dpq_fast.reference import aggregates
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import numbers, present, repeats
 from dpq_fast.reference.key_selection import kept_keys, split
-from dpq_fast.reference.keys import Keys, frame_names, rows_of
+from dpq_fast.reference.keys import Keys, frame_names, in_order, rows_of
 from dpq_fast.reference.sample import check_records
 
 
@@ -67,7 +67,7 @@ def by_group(
     """One release for the records of each group."""
     check_records(x, nan_policy)
     names = Keys([] if groups is None else groups)
-    columns = split(by) if groups is None else names.check(by)
+    columns, counts = in_order(x, split(by) if groups is None else names.check(by), counts)
     generator = default_rng(rng)
     if request is not None:
         options |= dict(confidence=request.confidence, covers=request.covers)

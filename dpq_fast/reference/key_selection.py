@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import repeats
 from dpq_fast.reference.keys import check_column, columns_of, key_of, shown
@@ -97,7 +98,9 @@ def select_keys(
     calibration = privacy.key_selection.calibrate(
         epsilon=epsilon, delta=delta, neighbors=neighbors, max_contributions=max_contributions
     )
-    columns = split(by)
+    first, *rest = named_keys(split(by))
+    *others, counts = aligned(first[1], [*rest, ("counts", counts)], first[0])
+    columns = [first[1], *others]
     rng = default_rng(rng)
     privacy.charge(accountant, calibration, "select_keys")
     kept = kept_keys(columns, counts, calibration, rng)

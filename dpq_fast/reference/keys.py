@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference.columns import declared_type
 
 KINDS = "integers, strings, booleans or dates"
@@ -100,6 +101,12 @@ class Keys:
             if other is not None and own != other:
                 raise TypeError(f"groups must be {other} as the column by is, got {own}")
         return columns
+
+
+def in_order(x: Any, columns: list[Any], counts: Any) -> tuple[list[Any], Any]:
+    """Columns of keys, and counts, in the order of the rows of `x`, where pandas says it."""
+    *columns, counts = aligned(x, [*named_keys(columns), ("counts", counts)])
+    return columns, counts
 
 
 def rows_of(columns: list[Any], size: int) -> list[tuple[Any, ...]]:

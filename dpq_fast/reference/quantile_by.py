@@ -25,7 +25,7 @@ from dpq_fast.reference.ind_exp import IndExpLaw, ind_exp, no_dither
 from dpq_fast.reference.intervals import Column, Estimate, searched
 from dpq_fast.reference.joint_exp import JointExpLaw, joint_exp
 from dpq_fast.reference.key_selection import kept_keys, split
-from dpq_fast.reference.keys import Keys, compared, frame_names, rows_of
+from dpq_fast.reference.keys import Keys, compared, frame_names, in_order, rows_of
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.sample import check_form, check_records, kept_records, placed
 from dpq_fast.reference.unbounded_quantile import unbounded_quantile
@@ -187,7 +187,7 @@ selection_share, **method_options
         raise ValueError("bounds must be one pair, or none, where no groups are given")
     pairs = bounds_of(bounds, names) if by_group else [bounds]
     check_records(x, nan_policy)
-    columns = split(by) if groups is None else names.check(by)
+    columns, counts = in_order(x, split(by) if groups is None else names.check(by), counts)
     release: Callable[..., Any]
     if isinstance(spent, PartCalibration) or by_group:
         part = privacy.parallel.part_of(

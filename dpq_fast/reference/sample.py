@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_choice, check_column, check_flag
+from dpq_fast._checks import aligned, check_choice, check_column, check_flag
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.dither import Offsets
@@ -218,7 +218,7 @@ def reader(
         or there is a NaN under ``nan_policy="raise"``.
     """
     check_flag("assume_sorted", assume_sorted)  # sorted here in any case
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior, counts)
     return lambda dither_rng: placed(
         kept_records(x, counts, nan_policy), bounds, lattice, dither_rng
     )
@@ -231,16 +231,18 @@ def check_form(
     dither: bool | None,
     nan_policy: str,
     prior: Any,
+    counts: Any = None,
 ) -> tuple[tuple[float, float], Lattice | None]:
     """Bounds and lattice, once all that is public is checked; reads no record."""
-    check_records(x, nan_policy)
+    check_records(x, nan_policy, counts)
     return Lattice.between(bounds, resolution, dither, prior)
 
 
-def check_records(x: Any, nan_policy: str) -> None:
+def check_records(x: Any, nan_policy: str, counts: Any = None) -> None:
     """As `check_form`, of records without bounds."""
     check_choice("nan_policy", nan_policy, ("omit", "raise"))
     check_column(x)
+    aligned(x, [("counts", counts)])
 
 
 def placed(
@@ -275,6 +277,7 @@ def kept_records(
     """The records of a column one by one, NaN left out or refused; arguments as of `reader`."""
     check_records(x, nan_policy)
     records = read(x)
+    (counts,) = aligned(x, [("counts", counts)])
     if counts is not None:
         records = np.repeat(records, repeats(counts, records.size))
     missing = np.isnan(records)

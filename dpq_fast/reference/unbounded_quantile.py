@@ -507,7 +507,7 @@ def unbounded_quantile(
     """
     levels = Levels.of(q)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    check_records(x, nan_policy)
+    check_records(x, nan_policy, counts)
 
     def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
         search = _search(

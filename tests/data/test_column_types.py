@@ -57,6 +57,8 @@ TYPES: dict[str, Callable[[list], Any]] = {
     ),
     "polars Int64": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.Int64),
     "polars UInt8": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.UInt8),
+    "polars Int128": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.Int128),
+    "polars UInt128": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.UInt128),
     "polars Float64": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.Float64),
     "polars Boolean": lambda v: pl.Series(v, dtype=pl.Boolean),
     "polars Decimal": lambda v: (

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -291,3 +292,66 @@ def test_times_are_exact():
     assert Time.of(pd.Timedelta(5)).nanoseconds == 5
     for value in (3.0, None, "2020", pd.NaT, np.datetime64("NaT"), np.timedelta64(1, "Y")):
         assert Time.of(value) is None
+
+
+FAR = np.array(["9999999-01-01"] * 50, dtype="M8[s]")
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [
+        dt.datetime(2020, 1, 1),
+        dt.date(2020, 1, 1),
+        dt.datetime(2020, 1, 1, tzinfo=ZoneInfo("Asia/Kathmandu")),
+        pd.Timestamp("2020-01-01"),
+        pd.Timestamp("2020-01-01", tz="Asia/Kathmandu"),
+        np.datetime64("2020-01-01"),
+        dt.timedelta(1),
+        pd.Timedelta(1, "D"),
+    ],
+    ids=repr,
+)
+def test_answers_that_no_type_has_are_none(lower):
+    """Where no upper bound is given, records decide how far an answer is."""
+    x = pd.Series(FAR - np.datetime64(0, "s") if hasattr(lower, "days") else FAR)
+    if getattr(lower, "tzinfo", None) is not None:
+        x = x.dt.tz_localize("UTC")
+    options = dict(epsilon=9.0, lower=lower, beta=1.5, rng=1)
+    assert pd.isna(dpq.unbounded_quantile(x, 0.9, **options))
+    assert pd.isna(dpq.unbounded_quantile(x, [0.5, 0.9], **options)).all()
+
+
+@pytest.mark.parametrize("kind", ["M8[Y]", "M8[M]", "M8[7Y]"])
+def test_years_and_months_of_any_size_are_in_their_order(kind):
+    ends = [-(2**63) + 1, -(10**16), -5_000, 0, 50, 10**16, 2**63 - 1]
+    times = np.array(ends).view(kind)
+    made = unit_of(dict(bounds=DAYS))
+    numbers = made.numbers_of(times)
+    assert (np.diff(numbers) >= 0.0).all()
+    assert (numbers[:3] < -(10.0**5)).all() and (numbers[-2:] > 10.0**13).all()
+    exact = [made.number_of(Time.of(time)) for time in times]
+    assert (np.diff(exact) > 0.0).all()
+    assert exact[2:5] == numbers[2:5].tolist()
+    near = np.array([-9_000, -1, 0, 7, 4_801]).view("M8[M]")
+    assert [Time.of(time).nanoseconds // (86_400 * 10**9) for time in near] == near.astype(
+        "M8[D]"
+    ).astype(int).tolist()
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Kathmandu"])
+def test_scalars_of_arrow_are_times_of_any_year(zone):
+    ticks = np.array([-(2**63) + 1, -62_167_305_600, 1_600_000_000, 253_402_300_800, 2**63 - 1])
+    column = pa.array(ticks).view(pa.timestamp("s", zone))
+    bounds = (dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1))
+    if zone is not None:
+        bounds = tuple(end.replace(tzinfo=dt.timezone.utc) for end in bounds)
+    made = unit_of(dict(bounds=bounds))
+    expected = as_column(Timed(column, made))
+    items = as_column(Timed([*column, None], made))
+    assert np.array_equal(np.clip(items[:-1], -1e16, 1e16), np.clip(expected, -1e16, 1e16))
+    lengths = pa.array(ticks).view(pa.duration("s"))
+    made = unit_of(dict(bounds=(dt.timedelta(0), dt.timedelta(9))))
+    expected = as_column(Timed(lengths, made))
+    assert np.array_equal(as_column(Timed(list(lengths), made)), expected)
+    with pytest.raises(TypeError, match=r"^x must hold real numbers, got TimestampScalar: bounds"):
+        as_column(list(column))

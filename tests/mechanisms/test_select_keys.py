@@ -315,3 +315,33 @@ def test_keys_of_other_kinds_and_of_several_columns(implementation):
         assert found == expected and list(map(type, found)) == list(map(type, expected))
     with pytest.raises(ValueError, match=r"^by must have columns of one length$"):
         implementation.select_keys([[1, 2], [1]], rng=1, **BUDGET)
+
+
+def test_keys_are_dates_of_any_year():
+    """Python has those of the years 1 to 9999, NumPy the others."""
+    days = np.array(["-0044-03-15", "0001-01-01", "9999-12-31", "10000-01-01"], dtype="M8[D]")
+    expected = [days[0], datetime.date.min, datetime.date.max, days[3]]
+    columns = [days, pl.Series(days.astype(np.int32)).cast(pl.Date), pa.array(days)]
+    columns += [pd.Series(days.astype("M8[s]")), days.astype("M8[us]"), list(days)]
+    for column in columns:
+        kept = dpq.select_keys(column, counts=[10**6] * 4, epsilon=1.0, delta=1e-6, rng=1)
+        assert kept.tolist() == expected
+        counted = dpq.count_by([1.0] * 4, column, groups=list(kept), epsilon=900.0, rng=1)
+        assert counted.values.tolist() == [1, 1, 1, 1]
+        assert counted[days[3]] == counted[days.astype("M8[s]")[3]] == 1
+    ends = np.array([-(2**63) + 1, 2**63 - 1])
+    columns = [ends.view(f"M8[{unit}]") for unit in ("Y", "W", "D", "h", "s", "ms", "us", "ns")]
+    columns += [pd.Series(ends.view("M8[us]")).dt.tz_localize("UTC")]
+    for column in columns:
+        kept = dpq.select_keys(column, counts=[10**6] * 2, epsilon=1.0, delta=1e-6, rng=1)
+        assert len(kept) == 2
+        found = dpq.count_by([1.0] * 2, column, groups=list(kept), epsilon=900.0, rng=1)
+        assert found.values.tolist() == [1, 1]
+
+
+def test_durations_are_no_keys():
+    """To NumPy they are integers."""
+    with pytest.raises(TypeError, match=r"^groups must hold integers, strings, booleans or"):
+        dpq.count_by([1.0], [np.timedelta64(1, "s")], groups=[np.timedelta64(1, "s")], epsilon=1.0)
+    column = [np.timedelta64(1, "s")] * 99
+    assert dpq.select_keys(column, epsilon=9.0, delta=0.1, rng=1).tolist() == []
