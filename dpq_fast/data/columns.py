@@ -200,15 +200,36 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
         kind = DURATIONS if dtype == narwhals.Duration else INSTANTS
         if unit.takes(kind, zone is not None) and dtype != narwhals.Time:
             return unit.numbers_of(_in_numpy(series))
+    if dtype == narwhals.Unknown and str(_declared(series)).startswith("date64"):
+        return _of_series(series.cast(narwhals.Datetime("ms")), unit)  # which Python may not have
     if dtype in (narwhals.Object, narwhals.Unknown):  # sparse ones of pandas, Arrow's intervals
         return _sequence(series.to_list(), unit)
     if dtype.is_float():
         return _of_numpy(np.asarray(series.to_numpy()), unit)
     if series.null_count() != len(series):
-        native = series.to_native()
-        declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
-        refuse(f"dtype {declared}", unit, dtype.is_temporal())
+        refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
+
+
+def _declared(series: Any) -> Any:
+    """The type of a series of narwhals, as its own library calls it."""
+    native = series.to_native()
+    return native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
+
+
+def check_declared(column: Any, unit: AnyUnit) -> None:
+    """Refuse a column of no records for the type that it declares; one of objects says nothing."""
+    series = _known(column)
+    if series is None or isinstance(unit, Presence):
+        return
+    dtype, name = series.dtype, type(series.dtype).__name__
+    if dtype.is_temporal() and name != "Time":
+        kind = DURATIONS if name == "Duration" else INSTANTS
+        taken = unit is not None and unit.takes(kind, getattr(dtype, "time_zone", None) is not None)
+    else:
+        taken = unit is None and (dtype.is_numeric() or name == "Boolean")
+    if not (taken or name in ("Object", "Unknown", "Categorical", "Enum")):
+        refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
 
 
 def _in_numpy(series: Any) -> NDArray[Any]:

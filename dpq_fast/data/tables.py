@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data import rounds
-from dpq_fast.data.columns import AnyUnit, as_column, as_float64, refuse_nan
-from dpq_fast.data.keys import Groups, KeyCounts, KeyTotals, totals_of
+from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_declared, refuse_nan
+from dpq_fast.data.keys import Groups, KeyCounts, KeyTotals, declared_kind, totals_of
 from dpq_fast.data.passes import Query, State, scan
 from dpq_fast.data.queries import AnyMissing, Sums
 from dpq_fast.data.units import Timed
@@ -360,6 +360,25 @@ class Engine(Protocol):
         """One pass: the state of each task for all rows."""
 
 
+class Declaring(ABC):
+    """An engine whose columns have types that are known before a row is read: they are public."""
+
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        """Refuse a column that can not be read in a unit, for its type."""
+        column = self.declared(name)
+        if column is not None:
+            check_declared(column, unit)
+
+    def kind(self, name: str) -> str | None:
+        """The kind of a column of keys, None if it does not say; other types are refused."""
+        column = self.declared(name)
+        return None if column is None else declared_kind(column)
+
+    @abstractmethod
+    def declared(self, name: str) -> Any:
+        """A column of the same type without a row; None where that is not known."""
+
+
 @in_our_words
 class Table:
     """Rows of named columns that stay where they are: in files, a data base or a cluster.
@@ -466,6 +485,22 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({', '.join(self.names)})"
+
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        """Refuse a column of records for its type, where the engine knows it."""
+        if isinstance(self._engine, Declaring):
+            self._engine.check_records(name, unit)
+
+    def check_keys(self, by: tuple[str, ...], groups: Groups | None = None) -> None:
+        """Refuse columns of keys for their types, where the engine knows them."""
+        if groups is not None:
+            groups.check_width(len(by))
+        if not isinstance(self._engine, Declaring):
+            return
+        kinds = [self._engine.kind(name) for name in by]
+        if groups is not None:
+            for own, kind in zip(groups.columns, kinds, strict=True):
+                own.check_kind(kind)
 
     def answer(self, tasks: Sequence[Task[Any] | GroupQuery]) -> list[Any]:
         """One pass over the rows: the state of each task. Private.
@@ -681,6 +716,7 @@ def passes_of(x: Any) -> TablePasses | None:
         return None
     _checks.check_width(len(column.columns))
     (name,) = column.columns
+    column.table.check_records(name, unit)
     return TablePasses(column.table, lambda query: ColumnTask(name, unit, query), unit)
 
 
@@ -698,14 +734,19 @@ def of_one_table(x: Any, by: Any) -> tuple[TableColumns, TableColumns, AnyUnit] 
             "x and by must be columns of one table, as table['pay'] and table['town', 'year'] are"
         )
     _checks.check_width(len(column.columns))
+    column.table.check_records(*column.columns, unit)
     return column, by, unit
 
 
 def key_columns(by: Any) -> Any:
     """Columns of keys that lie in an engine as those of its table; anything else as it is."""
-    if isinstance(by, TableColumns) or (table := table_of(by)) is None:
-        return by
-    return TableColumns(table, tuple(table.names))
+    if not isinstance(by, TableColumns):
+        table = table_of(by)
+        if table is None:
+            return by
+        by = TableColumns(table, tuple(table.names))
+    by.table.check_keys(by.columns)
+    return by
 
 
 def count_keys(by: TableColumns) -> KeyCounts:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dpq_fast import _checks
-from dpq_fast.data.tables import Rows, Task
+from dpq_fast.data.tables import Declaring, Rows, Task
 
 # Rows that a batch has at most: of several columns, a few megabytes.
 BATCH = 2**17
@@ -21,14 +21,17 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Batche
     if connection is not None:
         return None
     if hasattr(source, "collect_batches"):
-        names, batches = source.collect_schema().names(), _of_polars(source)
+        schema = source.collect_schema()
+        names, batches, declared = schema.names(), _of_polars(source), _empty_of_polars(schema)
     elif hasattr(source, "scanner") and hasattr(source, "schema"):
         names, batches = source.schema.names, of_data_set(source)
+        declared = _empty_of_arrow(source.schema)
     elif hasattr(source, "iter_batches") and hasattr(source, "schema_arrow"):
         names, batches = source.schema_arrow.names, _of_parquet(source)
+        declared = _empty_of_arrow(source.schema_arrow)
     else:
         return None
-    return Batches(names, batches, workers, progress)
+    return Batches(names, batches, workers, progress, declared)
 
 
 def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
@@ -39,6 +42,16 @@ def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return Batches(list(names), _of_slices(source), workers, progress)
+
+
+def _empty_of_arrow(schema: Any) -> Callable[[str], Any]:
+    pa = _checks.extra("pyarrow", "a table of Arrow", "arrow")
+    return lambda name: pa.chunked_array([], schema.field(name).type)
+
+
+def _empty_of_polars(schema: Any) -> Callable[[str], Any]:
+    pl = _checks.extra("polars", "a lazy frame", "polars")
+    return lambda name: pl.Series([], dtype=schema[name])
 
 
 def _of_slices(frame: Any) -> Callable[[list[str]], Iterable[Any]]:
@@ -68,7 +81,7 @@ def _of_parquet(source: Any) -> Callable[[list[str]], Iterable[Any]]:
     return lambda names: source.iter_batches(batch_size=BATCH, columns=names)
 
 
-class Batches:
+class Batches(Declaring):
     """An engine of batches, which this process reads.
 
     Parameters
@@ -79,6 +92,8 @@ class Batches:
     workers : int
         Threads, at least 1.
     progress : bool
+    empty : callable, optional
+        Gives a column without a row; left out where types follow from the rows.
     """
 
     def __init__(
@@ -87,11 +102,16 @@ class Batches:
         batches: Callable[[list[str]], Iterable[Any]],
         workers: int,
         progress: bool,
+        empty: Callable[[str], Any] | None = None,
     ) -> None:
         self.names = names
+        self._empty = empty
         self._batches = batches
         self._workers = workers
         self._bar = _checks.extra("tqdm", "progress=True", "progress").tqdm if progress else None
+
+    def declared(self, name: str) -> Any:
+        return None if self._empty is None else self._empty(name)
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`: each thread has states of its own."""

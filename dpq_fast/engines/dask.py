@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpq_fast.data.tables import Task
+from dpq_fast.data.tables import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
 # Partials that are merged at once, on a worker.
@@ -20,13 +20,23 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Parts 
     if kind == "dask.array":
         if source.ndim != 1:
             raise ValueError(f"source must be one-dimensional, got {source.ndim} dimensions")
-        return Parts(["x"], lambda names: source.to_delayed().tolist(), _of_array, progress)
+        return Parts(
+            ["x"],
+            lambda names: source.to_delayed().tolist(),
+            _of_array,
+            progress,
+            lambda name: source._meta,
+        )
     if kind != "dask.dataframe":
         return None
     if source.ndim == 1:
         source = source.to_frame(name=source.name if isinstance(source.name, str) else "x")
     return Parts(
-        list(source.columns), lambda names: source[names].to_delayed(), _of_frame, progress
+        list(source.columns),
+        lambda names: source[names].to_delayed(),
+        _of_frame,
+        progress,
+        lambda name: source._meta[name],
     )
 
 
@@ -38,7 +48,7 @@ def _of_frame(tasks: Sealed, frame: Any) -> Sealed:
     return partial_of(tasks, [frame.__getitem__])
 
 
-class Parts:
+class Parts(Declaring):
     """An engine of parts that Dask computes, by the scheduler that is set.
 
     Workers need dpq_fast, of the same version.
@@ -51,6 +61,8 @@ class Parts:
     partial : callable
         What a worker makes of tasks and a part.
     progress : bool
+    empty : callable
+        Gives a column without a row.
     """
 
     def __init__(
@@ -59,11 +71,16 @@ class Parts:
         parts: Callable[[list[str]], Sequence[Any]],
         partial: Callable[[Sealed, Any], Sealed],
         progress: bool,
+        empty: Callable[[str], Any],
     ) -> None:
+        self._empty = empty
         self.names = names
         self._parts = parts
         self._partial = partial
         self._progress = progress
+
+    def declared(self, name: str) -> Any:
+        return self._empty(name)
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`: the partials are merged as a tree."""

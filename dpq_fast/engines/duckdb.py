@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups, comparable
-from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS
+from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.sql import Constants, Grid, PushedDown, Ranges, times
 
 # Declared types: those that are float64 by a cast, and those whose text is.
@@ -23,15 +23,34 @@ WHOLE |= {"INTEGER", "UINTEGER"}
 LONG_WHOLE = {"HUGEINT", "UHUGEINT"}
 # Digits of decimals that float64 holds.
 DIGITS = 15
-# The kind of times, whether they have a zone, what gives their ticks, and one of those.
+# The kind of times, whether they have a zone, what gives their ticks, and nanoseconds of one. What
+# is asked for in other steps than a type's own is an error where it is too far away.
 TIMES = {
-    "DATE": (INSTANTS, False, "epoch_us({}) // 1000", TICKS["ms"]),
-    "TIMESTAMP_S": (INSTANTS, False, "epoch_us({}) // 1000000", TICKS["s"]),
-    "TIMESTAMP_MS": (INSTANTS, False, "epoch_us({}) // 1000", TICKS["ms"]),
+    "DATE": (INSTANTS, False, "epoch_ms({})", TICKS["ms"]),
+    "TIMESTAMP_S": (INSTANTS, False, "epoch_us({})", TICKS["us"]),
+    "TIMESTAMP_MS": (INSTANTS, False, "epoch_us({})", TICKS["us"]),
     "TIMESTAMP": (INSTANTS, False, "epoch_us({})", TICKS["us"]),
     "TIMESTAMP_NS": (INSTANTS, False, "epoch_ns({})", TICKS["ns"]),
     "TIMESTAMP WITH TIME ZONE": (INSTANTS, True, "epoch_us({})", TICKS["us"]),
-    "INTERVAL": (DURATIONS, False, "epoch_us({})", TICKS["us"]),
+    "INTERVAL": (
+        DURATIONS,
+        False,
+        "((((CAST(datepart('year', {0}) AS HUGEINT) * 12 + datepart('month', {0})) * 30 "
+        "+ datepart('day', {0})) * 24 + datepart('hour', {0})) * 60 + datepart('minute', {0})) "
+        "* 60000000 + datepart('microsecond', {0})",
+        TICKS["us"],
+    ),
+}
+# Types whose times are taken as `TIMESTAMP`: NULL, and so infinite, beyond 290,000 years.
+FAR = {"TIMESTAMP_S", "TIMESTAMP_MS"}
+# Steps of times that are keys, which are compared in their own type.
+STEPS = {
+    "DATE": "D",
+    "TIMESTAMP_S": "s",
+    "TIMESTAMP_MS": "ms",
+    "TIMESTAMP": "us",
+    "TIMESTAMP_NS": "ns",
+    "TIMESTAMP WITH TIME ZONE": "us",
 }
 # Parts of the grid by which records are joined with ranges, and ranges in a part that are few.
 GRID, CROWDED = 2**14, 8
@@ -116,15 +135,18 @@ class DuckDB(PushedDown):
         if base in TIMES and unit is not None:
             kind, zoned, ticks, tick = TIMES[base]
             if unit.takes(kind, zoned):
-                number = times(ticks.format(name), tick, unit, constants, "DOUBLE")
+                moment = f"try_cast({name} AS TIMESTAMP)" if base in FAR else name
+                number = times(ticks.format(moment), tick, unit, constants, "DOUBLE")
                 if kind == DURATIONS:
                     return number
                 below, above = (constants.public(end) for end in (-np.inf, np.inf))
+                start = f"CAST('1970-01-01' AS {base})"  # else the column would be cast
                 return (
-                    f"CASE WHEN isfinite({name}) THEN {number} "
-                    f"WHEN {name} < DATE '1970-01-01' THEN {below} "
-                    f"WHEN {name} > DATE '1970-01-01' THEN {above} END"
+                    f"CASE WHEN isfinite({moment}) THEN {number} "
+                    f"WHEN {name} < {start} THEN {below} WHEN {name} > {start} THEN {above} END"
                 )
+        if isinstance(unit, Presence):
+            return f"CASE WHEN {name} IS NOT NULL THEN 0.0 END"
         refuse(f"dtype {declared}", unit, base in TIMES)
 
     def _without_nan(self, x: str) -> str:
@@ -150,15 +172,9 @@ class DuckDB(PushedDown):
     def among(
         self, by: tuple[str, ...], groups: Groups, constants: Constants, is_public: bool
     ) -> str:
-        columns = ", ".join(self._key(name) for name in by)
+        columns = ", ".join(map(self.quoted, by))
         names = ", ".join(f"k{i}" for i in range(len(by)))
         return f" WHERE ({columns}) IN (SELECT {names} FROM {self._prefix}_keys)"
-
-    def _key(self, name: str) -> str:
-        """What a column of keys is compared by."""
-        if self.kind(name) not in (DATES, ZONED):
-            return self.quoted(name)
-        return TIMES[self._declared[name]][2].format(self.quoted(name))
 
     def kind(self, name: str) -> str:
         declared = self._declared[name].strip('"')
@@ -250,27 +266,30 @@ class DuckDB(PushedDown):
                 self._connection.unregister(name)
 
     def _keys(self, groups: Groups, by: tuple[str, ...]) -> dict[str, Any]:
-        """The keys of groups that columns of their types may have, as they are compared."""
-        import pyarrow as pa
-
+        """The keys of groups that columns of their types may have."""
         columns = []
         for public, name in zip(groups.columns, by, strict=True):
             kind = self.kind(name)
             public.check_kind(kind)
-            tick = 1
-            if kind in (DATES, ZONED):
-                tick = TIMES[self._declared[name]][3]
-            columns.append([_key(key, kind, tick) for key in public.keys.tolist()])
+            step = STEPS.get(self._declared[name])
+            columns.append([_key(key, kind, step) for key in public.keys.tolist()])
         rows = [row for row in zip(*columns, strict=True) if None not in row]
-        types = {STRINGS: pa.string(), BOOLEANS: pa.bool_()}
-        found = {}
-        for i, name in enumerate(by):
-            column = [row[i] for row in rows]
-            declared = types.get(self.kind(name), pa.int64())
-            if declared == pa.int64() and max(column, default=0) >= 2**63:
-                declared = pa.decimal128(20)
-            found[f"k{i}"] = pa.array(column, declared)
-        return found
+        return {
+            f"k{i}": self._array_of([row[i] for row in rows], name) for i, name in enumerate(by)
+        }
+
+    def _array_of(self, keys: list[Any], name: str) -> Any:
+        """Keys as an array that is compared with a column."""
+        import pyarrow as pa
+
+        kind = self.kind(name)
+        if kind in (STRINGS, BOOLEANS):
+            return pa.array(keys, pa.string() if kind == STRINGS else pa.bool_())
+        if kind == INTEGERS:
+            return pa.array(keys, pa.int64() if max(keys, default=0) < 2**63 else pa.decimal128(20))
+        step = STEPS[self._declared[name]]
+        zone = "UTC" if kind == ZONED else None
+        return pa.array(keys, pa.date32() if step == "D" else pa.timestamp(step, zone))
 
 
 def _of_relation(
@@ -300,12 +319,12 @@ def _array(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _key(key: Any, kind: str, tick: int) -> Any:
-    """A key as a column of its kind is compared, None if no row of the column can have it."""
+def _key(key: Any, kind: str, step: str | None) -> Any:
+    """A key as a column of its kind has it, None if no row of the column can have it."""
     found = comparable(key)
-    if kind in (DATES, ZONED):
-        ticks, rest = divmod(found.nanoseconds, tick)
-        return ticks if rest == 0 and abs(ticks) < 2**63 else None
+    if step is not None:
+        ticks, rest = divmod(found.nanoseconds, TICKS[step])
+        return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
     if kind == STRINGS:
         try:
             found.encode()

@@ -28,10 +28,10 @@ from dpq_fast.data.keys import (
     comparable,
 )
 from dpq_fast.data.tables import Engine
-from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS
+from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines.batches import BATCH, Batches
 from dpq_fast.engines.duckdb import opened as opened_by_duckdb
-from dpq_fast.engines.sql import Constants, PushedDown, Ranges, times
+from dpq_fast.engines.sql import LONG, Constants, PushedDown, Ranges, times
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
 TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"
@@ -68,9 +68,15 @@ def _selected(backend: Any, text: str) -> dict[str, Any]:
     types = backend.con.adapters.types
     with backend.con.transaction(), backend.con.cursor() as cursor:
         cursor.execute(f"SELECT * FROM (\n{text}\n) AS dpq_source LIMIT 0")
-        found = {column.name: types.get(column.type_code) for column in cursor.description}
+        found = {
+            column.name: (types.get(column.type_code), column.type_code)
+            for column in cursor.description
+        }
     of_name = backend.compiler.type_mapper.from_string
-    return {name: of_name(known.name if known else "unknown") for name, known in found.items()}
+    return {
+        name: of_name(known.name if known and known.oid == code else "unknown")  # else an array
+        for name, (known, code) in found.items()
+    }
 
 
 class Connected(PushedDown):
@@ -88,6 +94,8 @@ class Connected(PushedDown):
     """
 
     DOUBLE: str
+    # Whether a text may have NUL.
+    NUL: bool
 
     def __init__(
         self, connection: Any, text: str, declared: dict[str, Any], progress: bool
@@ -117,6 +125,8 @@ class Connected(PushedDown):
                 ticks, tick = self.ticks(name, declared)
                 number = times(ticks, tick, unit, constants, self.DOUBLE)
                 return self.finite(name, number, declared, constants)
+        if isinstance(unit, Presence):
+            return f"CASE WHEN {name} IS NOT NULL THEN 0.0 END"
         refuse(f"dtype {declared}", unit, of_times)
 
     def kind(self, name: str) -> str:
@@ -140,7 +150,11 @@ class Connected(PushedDown):
         found = ", ".join(
             f"({', '.join(self.key(item, constants) for item in row)})" for row in rows
         )
-        return f" WHERE ({', '.join(map(self.quoted, by))}) IN (VALUES {found})"
+        return f" WHERE ({', '.join(map(self.compared, by))}) IN (VALUES {found})"
+
+    def compared(self, name: str) -> str:
+        """What public keys are compared with."""
+        return self.quoted(name)
 
     def rows_of(self, by: tuple[str, ...], groups: Groups) -> list[tuple[Any, ...]]:
         """The keys that columns of their types may have."""
@@ -148,8 +162,17 @@ class Connected(PushedDown):
         for public, name in zip(groups.columns, by, strict=True):
             kind = self.kind(name)
             public.check_kind(kind)
-            columns.append([_key(key, kind, self._declared[name]) for key in public.keys.tolist()])
+            found = map(comparable, public.keys.tolist())
+            columns.append([self.public(key, kind, name) for key in found])
         return [row for row in zip(*columns, strict=True) if None not in row]
+
+    def public(self, key: Any, kind: str, name: str) -> Any:
+        """A public key as a column of its type may have it, None if it can not."""
+        if kind in (DATES, ZONED):
+            return self.time(key.nanoseconds, name)
+        if kind == STRINGS:
+            return key if (self.NUL or "\0" not in key) and _encodes(key) else None
+        return key if kind == BOOLEANS or key < 2**63 else None  # they have signed integers
 
     def fetch(
         self,
@@ -163,15 +186,15 @@ class Connected(PushedDown):
         columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
         columns = columns or [[] for _ in names]
         width = len(by)
-        own = [self.keys_of(columns[i], self._declared[name]) for i, name in enumerate(by)]
+        own = [self.keys_of(columns[i], name) for i, name in enumerate(by)]
         return own + [
             _array(column, name)
             for column, name in zip(columns[width:], names[width:], strict=True)
         ]
 
-    def keys_of(self, column: list[Any], declared: Any) -> list[Any]:
+    @abstractmethod
+    def keys_of(self, column: list[Any], name: str) -> Any:
         """Keys as the data base returns them, as `Groups.places` takes them."""
-        return column
 
     @abstractmethod
     def number(self, name: str, kind: str, constants: Constants) -> str:
@@ -184,6 +207,10 @@ class Connected(PushedDown):
     def finite(self, name: str, number: str, declared: Any, constants: Constants) -> str:
         """The number of a time, where there are infinite ones, too."""
         return number
+
+    @abstractmethod
+    def time(self, nanoseconds: int, name: str) -> Any:
+        """A public key of times, since 1970, as a column is compared with it; None as above."""
 
     @abstractmethod
     def key(self, key: Any, constants: Constants) -> str:
@@ -225,15 +252,34 @@ class SQLite(Connected):
     """An engine of SQLite, whose columns may hold anything: what is no number is missing."""
 
     DOUBLE = "REAL"
+    NUL = True
+
+    def __init__(
+        self, connection: Any, text: str, declared: dict[str, Any], progress: bool
+    ) -> None:
+        super().__init__(connection, text, declared, progress)
+        ((self._encoding,),) = connection.execute("PRAGMA encoding").fetchall()
 
     def constants(self) -> Bound:
         return Bound()
+
+    def returned(self, name: str) -> str:
+        quoted, kind = self.quoted(name), self.kind(name)
+        if kind == INTEGERS:
+            return f"CASE WHEN typeof({quoted}) = 'integer' THEN {quoted} END"
+        if kind == BOOLEANS:
+            return f"CASE WHEN {quoted} IN (0, 1) THEN CAST({quoted} AS INTEGER) END"
+        # what is no text in the encoding would be an error
+        return f"CASE WHEN typeof({quoted}) = 'text' THEN CAST({quoted} AS BLOB) END"
 
     def number(self, name: str, kind: str, constants: Constants) -> str:
         return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN CAST({name} AS REAL) END"
 
     def ticks(self, name: str, declared: Any) -> tuple[str, int]:
-        seconds = f"CAST(strftime('%s', substr({name}, 1, 19)) AS INTEGER)"
+        # not the time that is now, and no number of days
+        digits = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*"
+        text = f"CASE WHEN {name} GLOB '{digits}' THEN substr({name}, 1, 19) END"
+        seconds = f"CAST(strftime('%s', {text}) AS INTEGER)"
         if declared.is_date():
             return f"({seconds} * 1000)", TICKS["ms"]
         after = f"CASE WHEN substr({name}, 20, 1) = '.' THEN substr({name}, 21, 6) ELSE '' END"
@@ -249,15 +295,23 @@ class SQLite(Connected):
     def integer(self, value: str) -> str:
         return f"CAST({value} AS INTEGER)"
 
+    def time(self, nanoseconds: int, name: str) -> str | None:
+        days, within = divmod(nanoseconds, TICKS["D"])
+        try:
+            return None if within else (EPOCH.date() + datetime.timedelta(days)).isoformat()
+        except OverflowError:  # it has the years of Python
+            return None
+
     def key(self, key: Any, constants: Any) -> str:
-        text = key.isoformat() if isinstance(key, datetime.date) else key
-        name: str = constants.public(text)
+        name: str = constants.public(key)
         return name
 
-    def keys_of(self, column: list[Any], declared: Any) -> list[Any]:
-        if not declared.is_date():
+    def keys_of(self, column: list[Any], name: str) -> list[Any]:
+        kind = self.kind(name)
+        if kind in (INTEGERS, BOOLEANS):
             return column
-        return [None if day is None else datetime.date.fromisoformat(day) for day in column]
+        texts = [_decoded(item, self._encoding) for item in column]
+        return texts if kind == STRINGS else list(map(_day, texts))
 
     def run(self, text: str, constants: Bound) -> tuple[list[str], Sequence[Any]]:
         cursor = self._connection.execute(text, constants.values)
@@ -298,6 +352,7 @@ class Postgres(Connected):
     """An engine of PostgreSQL, which raises where a number is too large, or too small."""
 
     DOUBLE = "DOUBLE PRECISION"
+    NUL = False
 
     def __init__(
         self, connection: Any, text: str, declared: dict[str, Any], progress: bool
@@ -311,11 +366,19 @@ class Postgres(Connected):
     def among(self, by: tuple[str, ...], groups: Groups, constants: Any, is_public: bool) -> str:
         if is_public:
             return super().among(by, groups, constants, is_public)
-        types = {INTEGERS: "BIGINT", STRINGS: "TEXT", BOOLEANS: "BOOLEAN", DATES: "TIMESTAMP"}
+        types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN"}
         constants.keys = self.rows_of(by, groups)
-        constants.types = [types.get(self.kind(name), "TIMESTAMPTZ") for name in by]
+        constants.types = [types.get(self.kind(name), "BIGINT") for name in by]
         names = ", ".join(f"k{i}" for i in range(len(by)))
-        return f" WHERE ({', '.join(map(self.quoted, by))}) IN (SELECT {names} FROM {self._keys})"
+        columns = ", ".join(map(self.compared, by))
+        return f" WHERE ({columns}) IN (SELECT {names} FROM {self._keys})"
+
+    def compared(self, name: str) -> str:
+        return self.returned(name)
+
+    def time(self, nanoseconds: int, name: str) -> int | None:
+        ticks, rest = divmod(nanoseconds, TICKS["D" if self._declared[name].is_date() else "us"])
+        return ticks if rest == 0 and abs(ticks) <= LONG else None
 
     def beside(self, constants: Constants) -> str:
         if not constants.private:
@@ -333,6 +396,28 @@ class Postgres(Connected):
             f"WHEN {name} <= -{TOO_LARGE} THEN {below} WHEN abs({name}) <= {TOO_SMALL} THEN 0.0 "
             f"ELSE CAST({name} AS DOUBLE PRECISION) END"
         )
+
+    def returned(self, name: str) -> str:
+        quoted, declared = self.quoted(name), self._declared[name]
+        if self.kind(name) not in (DATES, ZONED):
+            return quoted
+        if declared.is_date():
+            number = f"{quoted} - DATE '1970-01-01'"
+        else:
+            ticks, _ = self.ticks(quoted, declared)
+            number = f"CASE WHEN {ticks} <= {LONG} THEN CAST({ticks} AS BIGINT) END"
+        return f"CASE WHEN isfinite({quoted}) THEN {number} END"
+
+    def keys_of(self, column: list[Any], name: str) -> Any:
+        """Times that Python has not, too, but for infinite ones."""
+        kind = self.kind(name)
+        if kind not in (DATES, ZONED):
+            return column
+        import pyarrow as pa
+
+        if self._declared[name].is_date():
+            return pa.array(column, pa.date32())
+        return pa.array(column, pa.timestamp("us", "UTC" if kind == ZONED else None))
 
     def ticks(self, name: str, declared: Any) -> tuple[str, int]:
         if declared.is_date():
@@ -361,11 +446,6 @@ class Postgres(Connected):
         if isinstance(key, str):
             doubled = key.replace("'", "''").replace("\\", "\\\\")
             return f"CAST(E'{doubled}' AS TEXT)"
-        if isinstance(key, datetime.date):
-            of_times = isinstance(key, datetime.datetime)
-            zoned = of_times and key.tzinfo is not None  # type: ignore[attr-defined]
-            declared = "TIMESTAMPTZ" if zoned else "TIMESTAMP" if of_times else "DATE"
-            return f"CAST('{key.isoformat()}' AS {declared})"
         return str(key).upper()
 
     def run(self, text: str, constants: Copied) -> tuple[list[str], Sequence[Any]]:
@@ -389,23 +469,21 @@ class Postgres(Connected):
         return found
 
 
-def _key(key: Any, kind: str, declared: Any) -> Any:
-    """A key as a column of its type may have it, None if it can not."""
-    found = comparable(key)
-    if kind in (DATES, ZONED):
-        days, within = divmod(found.nanoseconds, TICKS["D"])
-        try:
-            if declared.is_date():
-                return EPOCH.date() + datetime.timedelta(days=days) if within == 0 else None
-            time = EPOCH + datetime.timedelta(days=days, microseconds=within // 1000)
-        except OverflowError:
-            return None
-        if within % 1000:
-            return None
-        return time.replace(tzinfo=datetime.timezone.utc) if kind == ZONED else time
-    if kind == STRINGS:
-        return found if "\0" not in found and _encodes(found) else None
-    return found if kind == BOOLEANS or found < 2**63 else None  # they have signed integers
+def _decoded(text: bytes | None, encoding: str) -> str | None:
+    """A text of a data base, None if it is none."""
+    try:
+        return None if text is None else text.decode(encoding)
+    except UnicodeError:
+        return None
+
+
+def _day(text: str | None) -> datetime.date | None:
+    """A date as SQLite writes it, None for any other text."""
+    try:
+        day = None if text is None else datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day is not None and day.isoformat() == text else None
 
 
 def _encodes(text: str) -> bool:

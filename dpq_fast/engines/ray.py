@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from dpq_fast.data.tables import Task
+from dpq_fast.data.tables import Declaring, Task
 from dpq_fast.engines.partials import Sealed, partial_of, states_of
 
 
@@ -17,7 +17,7 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> DataSe
     return DataSet(source, progress)
 
 
-class DataSet:
+class DataSet(Declaring):
     """An engine of a data set: a partial of each of its blocks.
 
     Workers need dpq_fast, of the same version.
@@ -31,8 +31,17 @@ class DataSet:
     def __init__(self, source: Any, progress: bool) -> None:
         with _shown(source, progress):  # may ask for a first row
             self.names: list[str] = source.columns() or []
+            schema = source.schema()
+        self._types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
         self._source = source
         self._progress = progress
+
+    def declared(self, name: str) -> Any:
+        """Of Arrow, as blocks are; objects of Ray's own say nothing."""
+        import pyarrow as pa
+
+        declared = self._types.get(name)
+        return pa.chunked_array([], declared) if isinstance(declared, pa.DataType) else None
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`."""

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dpq_fast import _checks
-from dpq_fast.data.tables import Task
+from dpq_fast.data.columns import AnyUnit, refuse
+from dpq_fast.data.keys import KINDS
+from dpq_fast.data.tables import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
 # Partials that the driver gets: those of all partitions are merged on so many workers, since
@@ -26,7 +28,7 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Frame 
     return Frame(source, progress)
 
 
-class Frame:
+class Frame(Declaring):
     """An engine of a data frame: a partial of each of its partitions.
 
     Workers need dpq_fast, of the same version.
@@ -41,6 +43,31 @@ class Frame:
         self.names: list[str] = frame.columns
         self._frame = frame
         self._bar = _checks.extra("tqdm", "progress=True", "progress").tqdm if progress else None
+
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        if self.declared(name) is None:
+            refuse(f"type {self._type(name)}", unit)
+        super().check_records(name, unit)
+
+    def kind(self, name: str) -> str | None:
+        if self.declared(name) is None:
+            raise TypeError(f"by must hold {KINDS}, got type {self._type(name)}")
+        return super().kind(name)
+
+    def _type(self, name: str) -> str:
+        """What Spark calls the type of a column."""
+        declared: str = self._frame.schema[name].dataType.simpleString()
+        return declared
+
+    def declared(self, name: str) -> Any:
+        """Of Arrow, as workers get it; None of what they do not get."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        try:
+            return pa.chunked_array([], to_arrow_type(self._frame.schema[name].dataType))
+        except Exception:  # of Spark's own
+            return None
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`."""

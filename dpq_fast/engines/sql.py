@@ -36,6 +36,7 @@ from dpq_fast.data.queries import (
 )
 from dpq_fast.data.tables import (
     ColumnTask,
+    Declaring,
     EachGroupTask,
     GroupTask,
     KeyTask,
@@ -506,7 +507,7 @@ class Constants(ABC):
         """A number that follows from records."""
 
 
-class PushedDown(ABC):
+class PushedDown(Declaring):
     """An engine that answers in SQL.
 
     Attributes
@@ -639,7 +640,7 @@ class PushedDown(ABC):
         """The text of a request, and the ranges that it tells apart."""
         keys_of = "".join(f"k{i}, " for i in range(len(request.records.by)))
         if isinstance(request, Keyed):
-            named = [f"{self.quoted(name)} AS k{i}" for i, name in enumerate(request.records.by)]
+            named = [f"{self.returned(name)} AS k{i}" for i, name in enumerate(request.records.by)]
             inner = f"(SELECT {', '.join(named)} FROM {self.source}) AS a"
             by = keys_of.removesuffix(", ")
             return f"SELECT {keys_of}count(*) AS n FROM {inner} GROUP BY {by}", None
@@ -672,7 +673,7 @@ class PushedDown(ABC):
 
     def _inner(self, records: Records, constants: Constants) -> str:
         """The records as x, and their keys as k0, k1, ...."""
-        named = [f"{self.quoted(name)} AS k{i}" for i, name in enumerate(records.by)]
+        named = [f"{self.returned(name)} AS k{i}" for i, name in enumerate(records.by)]
         sign = "-" if records.negate else ""
         named.append(f"{sign}({self.value(records.column, records.unit, constants)}) AS x")
         of_groups = ""
@@ -756,6 +757,12 @@ class PushedDown(ABC):
         inner = f"SELECT {keys_of}x, {cell} AS cell FROM {rows}{self.beside(constants)}"
         return f"SELECT {keys_of}x, cell FROM ({inner}) AS b WHERE cell IS NOT NULL"
 
+    def check_records(self, name: str, unit: AnyUnit) -> None:
+        self.value(name, unit, self.constants())
+
+    def declared(self, name: str) -> None:
+        """Types of data bases have names of their own."""
+
     # What data bases have their own words for
 
     source: str
@@ -768,6 +775,10 @@ class PushedDown(ABC):
     @abstractmethod
     def quoted(self, name: str) -> str:
         """The name of a column."""
+
+    def returned(self, name: str) -> str:
+        """A column of keys as statements return it: none of its values may end one."""
+        return self.quoted(name)
 
     @abstractmethod
     def value(self, column: str, unit: AnyUnit, constants: Constants) -> str:

@@ -504,9 +504,8 @@ class TableRows:
         self._nan_policy, self._threads = nan_policy, threads
 
     def check_keys(self, groups: Groups | None) -> None:
-        """As of `HeldRows`; types are looked at when the rows are."""
-        if groups is not None:
-            groups.check_width(len(self._by.columns))
+        """As of `HeldRows`."""
+        self._by.table.check_keys(self._by.columns, groups)
 
     def read(
         self,

@@ -360,6 +360,49 @@ def test_releases_together_ask_for_the_same_once(monkeypatch):
     assert len(asked) == 2
 
 
+@pytest.mark.slow
+def test_the_number_of_statements_follows_the_records_where_it_is_said(monkeypatch):
+    """`SECURITY.md`, "Engines": not of counts, nor of sums and means between public clips."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "normal": rng.normal(0, 5, N),
+        "wide": np.exp(rng.normal(0, 30, N)),
+        "one value": np.full(N, 5.0),
+        "missing": np.full(N, np.nan),
+        "none": np.empty(0),
+    }
+    clip = dict(lower=-20, upper=20, epsilon=1.0)
+    keys = dict(groups=["a", "b"], **clip)
+    same = {
+        "count": lambda t: dpq.count(t["x"], epsilon=1.0),
+        "sum": lambda t: dpq.sum(t["x"], q=None, **clip),
+        "mean": lambda t: dpq.mean(t["x"], q=None, **clip),
+        "interval": lambda t: dpq.mean(t["x"], q=None, confidence=0.9, **clip),
+        "count_by": lambda t: dpq.count_by(t["x"], t["k"], groups=["a"], epsilon=1.0),
+        "sum_by": lambda t: dpq.sum_by(t["x"], t["k"], q=None, **keys),
+        "mean_by": lambda t: dpq.mean_by(t["x"], t["k"], q=None, **keys),
+    }
+    other = {
+        "quantile": lambda t: dpq.joint_exp(t["x"], [0.1, 0.5, 0.9], **OPTIONS),
+        "search": lambda t: dpq.sum(t["x"], epsilon=1.0, rng=1),
+        "quantile_by": lambda t: dpq.quantile_by(t["x"], t["k"], 0.5, groups=["a"], **OPTIONS),
+    }
+    asked = []
+    monkeypatch.setattr(
+        DuckDB, "fetch", lambda *args, own=DuckDB.fetch: asked.append(args) or own(*args)
+    )
+    monkeypatch.setattr(grouping, "FEW_RECORDS", 10)
+    numbers = {name: set() for name in (*same, *other)}
+    for column in columns.values():
+        town = pa.array(["a"] * len(column), pa.string())
+        table = dpq.Table(of_text(pa.table({"x": column, "k": town})))
+        for name, release in (same | other).items():
+            asked.clear()
+            release(table)
+            numbers[name].add(len(asked))
+    assert [name for name, found in numbers.items() if len(found) > 1] == list(other)
+
+
 # Types of columns
 
 DAY = dt.date(2026, 1, 1)
@@ -461,7 +504,13 @@ def test_types_are_refused_as_declared(text, bounds, message):
     accountant = dpq.privacy.Accountant(epsilon=3.0)
     with pytest.raises(TypeError, match=message):
         dpq.median(table["x"], epsilon=1.0, bounds=bounds, accountant=accountant)
-    assert accountant.spent.epsilon == 1.0
+    assert accountant.spent.epsilon == 0.0
+
+
+@pytest.mark.parametrize("text", ["'a'", "time '10:00'", "uuid()", "[1]", "{'a': 1}", "blob 'a'"])
+def test_records_of_all_types_are_counted(text):
+    table = dpq.Table.of(f"select if(i < 5, {text}, null) x from range(9) t(i)", duckdb.connect())
+    assert dpq.count(table["x"], epsilon=1e6, rng=0) == 5
 
 
 def test_columns_without_a_type_are_missing():
