@@ -30,6 +30,15 @@ ENGINES = {"dask", "ray", "spark", "sql"}
 CODE = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<text>.*?)^```\n)?", re.DOTALL | re.MULTILINE
 )
+# What is not prose: blocks, code, targets of links, formulas, rows of tables and headings.
+BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+TABLE = re.compile(r"^\|.*$", re.MULTILINE)
+NO_PROSE = re.compile(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->|\$[^$]*\$|^#.*?$", re.DOTALL | re.MULTILINE)
+FIGURE = re.compile(r"(?<![\w.^-])\d[\d,]*(?:\.\d+)?(?![\w^])")
+# Digits, but for zeros at the ends, from which on a figure is a result.
+MANY_DIGITS = 3
+# Tables that `bench/run.py` writes.
+MEASURED = [README, *(ROOT / "docs" / f"{name}.md" for name in ("accuracy", "performance"))]
 
 
 class Block(NamedTuple):
@@ -64,6 +73,23 @@ def run(page: Path, namespace: dict[str, Any]) -> Iterator[tuple[Block, str]]:
             exec(compile(block.code, str(page), "exec"), namespace)
         lines = [line.rstrip() for line in printed.getvalue().splitlines()]
         yield block, "\n".join([*lines, ""]) if lines else ""
+
+
+def figures(text: str) -> set[str]:
+    """The numbers in a text, as they are without commas and zeros at the end."""
+    plain = (found.replace(",", "").replace("_", "") for found in FIGURE.findall(text))
+    return {each.rstrip("0").rstrip(".") if "." in each else each for each in plain}
+
+
+def from_nowhere(page: Path) -> set[str]:
+    """Figures of many digits in the prose of a page of no block there, and of no measured table."""
+    document = page.read_text("utf-8")
+    prose = NO_PROSE.sub("", TABLE.sub("", BLOCK.sub("", document)))
+    known = figures("\n".join(BLOCK.findall(document)).replace("_", ""))
+    for measured in MEASURED:
+        known |= figures("\n".join(TABLE.findall(measured.read_text("utf-8"))))
+    digits = {each: each.replace(".", "").strip("0") for each in figures(prose) - known}
+    return {each for each, held in digits.items() if len(held) >= MANY_DIGITS}
 
 
 def written(page: Path) -> str:

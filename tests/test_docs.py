@@ -52,6 +52,23 @@ def test_a_page_that_says_something_else_is_found(tmp_path):
     assert (block.text, printed) == ("3\n", "2\n")
 
 
+# Figures that no page prints: a step of a search, shares of groups, computed beside them.
+STATED = {"unbounded_quantile.md": {"1.01"}, "groups.md": {"99.9"}}
+
+
+@pytest.mark.parametrize("path", pages.PAGES, ids=lambda path: str(path.relative_to(pages.ROOT)))
+def test_figures_in_sentences_are_those_that_the_page_prints(path):
+    if any(block.text for block in pages.blocks(path.read_text("utf-8"))):
+        assert pages.from_nowhere(path) == STATED.get(path.name, set())
+
+
+def test_figures_that_a_page_does_not_print_are_found(tmp_path):
+    wrong = tmp_path / "wrong.md"
+    text = "Half are below 45,800 (44,100 to 49,600), by `1234`.\n\n```text\n44100 [49_600]\n```\n"
+    wrong.write_text(text, "utf-8")
+    assert pages.from_nowhere(wrong) == {"45800"}
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path):
     import matplotlib.pyplot as plt

@@ -260,7 +260,7 @@ def test_plan_is_a_line_for_each_method(compared, ax):
 
 
 def test_plan_names_its_target(ax):
-    made = dpq.plan(0.5, n=1_000, bounds=(0, 120), target=10)
+    made = dpq.plan(0.5, n=1_000, bounds=(0, 120), target=10, guess=stats.norm(60, 20))
     plots.plan(made, ax)
     assert ax.lines[-1].get_xdata() == [made.needed, made.needed]
     assert [text.get_text() for text in ax.get_legend().get_texts()][-1].startswith("target: 0.")
@@ -275,7 +275,14 @@ def test_plan_of_a_sum_is_in_the_unit_of_the_data(ax):
 
 def test_plan_of_many_groups_names_the_largest_and_smallest_error(ax):
     sizes = {f"g{size}": size for size in range(20, 220, 20)}
-    made = dpq.plan(0.5, groups=sizes, bounds=(0, 1), epsilon=[0.01, 0.1], releases=100)
+    made = dpq.plan(
+        0.5,
+        groups=sizes,
+        bounds=(0, 1),
+        guess=stats.uniform(),
+        epsilon=[0.01, 0.1],
+        releases=100,
+    )
     plots.plan(made, ax)
     assert len(ax.lines) == len(sizes)
     legend = ax.get_legend()

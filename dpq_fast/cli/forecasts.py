@@ -88,6 +88,7 @@ NEIGHBORS = options.option(
 )
 @NEIGHBORS
 @options.CONTRIBUTIONS
+@options.EXPECTED_N
 @options.option(
     options.MECHANISM,
     "--method",

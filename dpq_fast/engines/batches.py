@@ -25,10 +25,10 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Batche
         names, batches, declared = schema.names(), _of_polars(source), _empty_of_polars(schema)
     elif hasattr(source, "scanner") and hasattr(source, "schema"):
         names, batches = source.schema.names, of_data_set(source)
-        declared = _empty_of_arrow(source.schema)
+        declared = empty_of_arrow(source.schema)
     elif hasattr(source, "iter_batches") and hasattr(source, "schema_arrow"):
         names, batches = source.schema_arrow.names, _of_parquet(source)
-        declared = _empty_of_arrow(source.schema_arrow)
+        declared = empty_of_arrow(source.schema_arrow)
     else:
         return None
     return Batches(names, batches, workers, progress, declared)
@@ -44,7 +44,7 @@ def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
     return Batches(list(names), _of_slices(source), workers, progress)
 
 
-def _empty_of_arrow(schema: Any) -> Callable[[str], Any]:
+def empty_of_arrow(schema: Any) -> Callable[[str], Any]:
     pa = _checks.extra("pyarrow", "a table of Arrow", "arrow")
     return lambda name: pa.chunked_array([], schema.field(name).type)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.units import INSTANTS, Presence
 from dpq_fast.engines import lines
-from dpq_fast.engines.batches import Batches, of_data_set
+from dpq_fast.engines.batches import Batches, empty_of_arrow, of_data_set
 from dpq_fast.engines.lines import Dialect, Lines
 
 # Forms of files by their suffixes; texts, with what separates their fields.
@@ -45,18 +45,26 @@ def opened(source: Any, workers: int, progress: bool) -> Batches:
     """The engine of a path, a folder, a glob, or a list of these; or of a place that has a URI."""
     if "://" in str(source):
         elsewhere = pa.dataset.dataset(source)
-        return Batches(elsewhere.schema.names, of_data_set(elsewhere), workers, progress)
+        return Batches(
+            elsewhere.schema.names,
+            of_data_set(elsewhere),
+            workers,
+            progress,
+            empty_of_arrow(elsewhere.schema),
+        )
     paths = found(source)
     form = form_of(paths)
     if form != TEXT:
         data_sets = [data_set(path, form) for path in paths]
         readers = [of_data_set(each) for each in data_sets]
         names = same_names(paths, [each.schema.names for each in data_sets])
+        alike = all(each.schema.equals(data_sets[0].schema) for each in data_sets)
         return Batches(
             names,
             lambda wanted: chain.from_iterable(read(wanted) for read in readers),
             workers,
             progress,
+            empty_of_arrow(data_sets[0].schema) if alike else None,
         )
     texts = [TextFile(path) for path in paths]
     names = same_names(paths, [each.names for each in texts])

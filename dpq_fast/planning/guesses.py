@@ -8,14 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import points_below
 from dpq_fast.planning.words import counted, described
-from dpq_fast.privacy.agg_tree import SPREAD
 
 # Records beyond are taken for it: so many can be added up.
 LARGEST = 1e150
@@ -33,8 +31,8 @@ class Guess:
 
     Attributes
     ----------
-    is_column : bool
-        Whether it is one of public records.
+    records : int or None
+        How many public records it is made of, if it is.
     """
 
     def __init__(
@@ -46,7 +44,7 @@ class Guess:
         self._ppf = ppf
         self._cdf = cdf
         self._rounded: Lattice | None = None
-        self.is_column = False
+        self.records: int | None = None
         self.text = f"guess: {text}"
 
     def rounded(self, lattice: Lattice) -> Guess:
@@ -57,15 +55,7 @@ class Guess:
 
     @classmethod
     def of(cls, guess: Any, bounds: Any) -> Guess:
-        """Check what is given for `guess`; there are bounds if it is nothing."""
-        if guess is None:
-            low, high = bounds = _checks.check_bounds(bounds)
-            middle, spread = low + (high - low) / 2.0, SPREAD * (high - low)
-            return cls(
-                lambda u: middle + spread * scipy.special.ndtri(u),
-                lambda x: scipy.special.ndtr((x - middle) / spread),
-                "none (normal records in 1/40 of the bounds)",
-            )
+        """Check what is given for `guess`."""
         if callable(getattr(guess, "ppf", None)) and callable(getattr(guess, "cdf", None)):
             made = cls(guess.ppf, guess.cdf, described(guess))
         else:
@@ -75,7 +65,6 @@ class Guess:
                     f"got {type(guess).__name__}"
                 )
             made = cls._of_records(_checks.real_array("guess", guess))
-            made.is_column = True
         if bounds is not None:
             made._check_mass(*_checks.check_bounds(bounds))
         return made
@@ -106,11 +95,13 @@ class Guess:
         if not np.isfinite(records).all():
             raise ValueError("guess must hold finite records")
         ordered = np.sort(records)
-        return cls(
+        made = cls(
             lambda u: ordered[np.minimum((u * ordered.size).astype(np.int64), ordered.size - 1)],
             lambda x: np.searchsorted(ordered, x, side="right") / ordered.size,
             f"{counted(ordered.size, 'public record')}",
         )
+        made.records = ordered.size
+        return made
 
     def _check_mass(self, low: float, high: float) -> None:
         inside = float(self._cdf(np.array([high]))[0]) - float(self.below(np.array([low]))[0])

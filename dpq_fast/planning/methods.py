@@ -34,6 +34,7 @@ from dpq_fast.planning.samples import (
 )
 from dpq_fast.planning.trees import Trees
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
 # Quantiles per more levels than this are released less often: they take longer, and a mean over
 # many levels hardly varies.
@@ -58,9 +59,11 @@ class Settings(NamedTuple):
     prior: Any
     neighbors: str
     max_contributions: int
+    expected_n: int | None
     guess: Guess
     has_values: bool
     releases: int
+    guesses: int
 
 
 class Quantiles:
@@ -78,8 +81,12 @@ class Quantiles:
         self._targets = settings.levels.values * n
         self._lattice = settings.lattice
         self._places = places_of(n, self._targets)
-        self._count, self._draws = numbers_of(settings.releases, self._places.size)
+        self._count, self._draws = numbers_of(
+            settings.releases, self._places.size, settings.guesses
+        )
         self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
+        n_is_public = relation_of(settings.neighbors).n_is_public
+        self._expected_n = settings.expected_n or (n if n_is_public else None)
         self._person: dict[str, Any] = {
             "neighbors": settings.neighbors,
             "max_contributions": settings.max_contributions,
@@ -105,7 +112,7 @@ class Quantiles:
             resolution=settings.resolution,
             dither=settings.dither,
             prior=settings.prior,
-            expected_n=self._n,
+            expected_n=self._expected_n,
             **self._person,
         )
 
@@ -214,7 +221,7 @@ class Quantiles:
     def _by_agg_tree(self, epsilon: float) -> list[Outcomes]:
         settings, grid = self._settings, self._grid
         calibration = privacy.agg_tree.calibrate(
-            epsilon=epsilon, points=grid.points, expected_n=self._n, **self._person
+            epsilon=epsilon, points=grid.points, expected_n=self._expected_n, **self._person
         )
         most = calibration.branching**calibration.height
         leaves = Leaves.of(self._bounds, grid, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
+from dpq_fast.planning.shapes import SHAPES
 from dpq_fast.planning.words import digits
 
-# Rows of a table that is printed.
-MOST_PRINTED = 60
+# Rows of a table that is printed, and characters of a line below it.
+MOST_PRINTED, MOST_WIDE = 60, 79
 
 
 class Errors(NamedTuple):
@@ -55,13 +57,20 @@ class Plan:
     n : ndarray of int64, shape (R,)
         Number of records.
     ranks : Errors or None
-        In records between an output and its target; None for sums and means.
+        In records between an output and its target; None for sums and means. Without a guess the
+        largest over all shapes of columns.
     values : Errors or None
-        In the unit of the data; None without a guess.
+        In the unit of the data; None for quantiles without a guess.
     uncertainty : ndarray of float64, shape (R,)
         Standard error of the first `Errors.quantile` there is, by simulation: a share of it.
     needed : float or None
         The smallest epsilon for the target; None without one.
+    least : Errors or None
+        Without a guess: of the first errors there are, the least over all shapes of columns
+        (`dpq_fast.planning.shapes.SHAPES`), where `ranks` and `values` are the largest ones. None
+        with a guess.
+    shape : ndarray of str, shape (R,), or None
+        Without a guess: the shape of the largest `Errors.quantile`.
 
     Examples
     --------
@@ -84,6 +93,8 @@ class Plan:
     values: Errors | None
     uncertainty: NDArray[np.float64]
     needed: float | None = None
+    least: Errors | None = None
+    shape: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -114,6 +125,9 @@ class Plan:
         for unit, errors in (("ranks", self.ranks), ("value", self.values)):
             if errors is not None:
                 shown |= {f"{name} {unit}": each for name, each in errors._asdict().items()}
+        if self.least is not None and self.shape is not None:
+            shown |= {f"least {name}": each for name, each in self.least._asdict().items()}
+            shown |= {"shape": self.shape}
         return shown | {"uncertainty": self.uncertainty, "auto": self.chosen, "best": self.best}
 
     @in_our_words
@@ -175,10 +189,15 @@ class Plan:
         for unit, errors in (("ranks", self.ranks), ("value", self.values)):
             if errors is None:
                 continue
-            table.append([unit, "mean", *map(digits, errors.expected[rows])])
-            table.append(["", share, *map(digits, errors.quantile[rows])])
+            least = errors if self.least is None else self.least
+            found = [
+                [_range(*ends) for ends in zip(low[rows], high[rows], strict=True)]
+                for low, high in zip(least, errors, strict=True)
+            ]
+            table.append([unit, "mean", *found[0]])
+            table.append(["", share, *found[1]])
             if not np.array_equal(errors.worst, errors.quantile):
-                table.append(["", "worst", *map(digits, errors.worst[rows])])
+                table.append(["", "worst", *found[2]])
                 worst = True
         widths = [max(map(len, column)) for column in table]
         lines = [
@@ -195,12 +214,23 @@ class Plan:
         if worst:
             keys.append(f"worst: in a share of {share} of releases no level has a larger error.")
         if self.values is not None:
-            keys.append("value: errors in the unit of the data, if the guess is right.")
+            right = ", if the guess is right" if self.least is None else ""
+            keys.append(f"value: errors in the unit of the data{right}.")
+        if self.least is not None:
+            shapes = f"to: from the least to the largest over these shapes: {', '.join(SHAPES)}."
+            keys += textwrap.wrap(shapes, MOST_WIDE)
         if any(marks):
             keys.append("*: the method that auto takes.")
         if self.needed is not None:
-            keys.append(f"Smallest epsilon for the target: {digits(self.needed)}")
+            every = "" if self.least is None else ", for every shape"
+            keys.append(f"Smallest epsilon for the target{every}: {digits(self.needed)}")
         return "\n".join([self.title, "", *lines, "", *keys])
+
+
+def _range(least: float, largest: float) -> str:
+    """Both, or one where they are the same."""
+    low, high = digits(least), digits(largest)
+    return low if low == high else f"{low} to {high}"
 
 
 def first_of(plan: Plan) -> Errors:

@@ -57,15 +57,22 @@ class Request(NamedTuple):
                 raise ValueError("epsilon must be left out with a target")
         return cls(_budgets(epsilon), target, unit, over, level, releases)
 
-    def answer(self, title: str, rows_at: Callable[[float], list[Row]], has_values: bool) -> Plan:
-        """The plan of the rows at each epsilon, or at the smallest one for the target."""
+    def answer(
+        self, title: str, guesses: dict[str, Callable[[float], list[Row]]], has_values: bool
+    ) -> Plan:
+        """The plan of the rows at each epsilon, or at the smallest one for the target.
+
+        Of several guesses, by name, the largest errors.
+        """
         needed = None
         if self.target is None:
-            rows = [row for budget in self.epsilons for row in rows_at(budget)]
+            rows = [row for budget in self.epsilons for row in largest(guesses, budget)]
         else:
-            needed, rows = self._smallest(rows_at, self.target)
+            needed, rows = self._smallest(guesses, self.target)
         columns = list(zip(*rows, strict=True))
-        epsilons, methods, chosen, groups, sizes, ranks, values, uncertainty = columns
+        epsilons, methods, chosen, groups, sizes, ranks, values, uncertainty, least, shapes = (
+            columns
+        )
         return Plan(
             title,
             self.level,
@@ -78,22 +85,33 @@ class Request(NamedTuple):
             Errors(*np.array(values).T) if has_values else None,
             np.array(uncertainty),
             needed,
+            None if least[0] is None else Errors(*np.array(least).T),
+            None if least[0] is None else np.array(shapes),
         )
 
     def _smallest(
-        self, rows_at: Callable[[float], list[Row]], target: float
+        self, guesses: dict[str, Callable[[float], list[Row]]], target: float
     ) -> tuple[float, list[Row]]:
         """The smallest epsilon whose rows reach the target, and these."""
+        order = list(guesses)  # the guess that failed last is asked first
 
         def reached(budget: float) -> bool:
-            return self._error(rows_at(budget)) <= target
+            rows: list[Row] = []
+            for name in list(order):
+                rows = _larger(rows, guesses[name](budget), name)
+                if self._error(rows) > target:
+                    order.remove(name)
+                    order.insert(0, name)
+                    return False
+            return True
 
         high = 1.0
         while not reached(high):
             if high == MOST_EPSILON:
                 raise ValueError(
                     f"target must be an error that some epsilon up to {MOST_EPSILON:g} reaches, "
-                    f"got {target:g} where {self._error(rows_at(high)):.3g} is the least"
+                    f"got {target:g} where {self._error(largest(guesses, high)):.3g} is the least"
+                    + ("" if len(guesses) == 1 else f" for the shape {order[0]!r}; give a guess")
                 )
             high = min(4.0 * high, MOST_EPSILON)
         low = high / 4.0
@@ -109,7 +127,7 @@ class Request(NamedTuple):
         shown = rounded_up(high)
         while not reached(shown) and shown < MOST_EPSILON:
             shown = rounded_up(shown * CLOSE)
-        return shown, rows_at(shown)
+        return shown, largest(guesses, shown)
 
     def _error(self, rows: list[Row]) -> float:
         """What the target is for: of groups the largest, of methods the smallest."""
@@ -133,6 +151,49 @@ class Row(NamedTuple):
     ranks: Errors | None
     values: Errors
     uncertainty: float
+    least: Errors | None = None
+    shape: str | None = None
+
+
+def largest(guesses: dict[str, Callable[[float], list[Row]]], epsilon: float) -> list[Row]:
+    """The largest errors over all guesses; the least ones beside them, of several guesses."""
+    if len(guesses) == 1:
+        (rows_at,) = guesses.values()
+        return rows_at(epsilon)
+    rows: list[Row] = []
+    for name, rows_at in guesses.items():
+        rows = _larger(rows, rows_at(epsilon), name)
+    return rows
+
+
+def _larger(rows: list[Row], others: list[Row], shape: str) -> list[Row]:
+    """Rows with the larger errors of both; `rows` is empty or has been made here."""
+    if not rows:
+        return [each._replace(least=_first(each), shape=shape) for each in others]
+    made = []
+    for own, other in zip(rows, others, strict=True):
+        assert own.least is not None
+        top = other._replace(shape=shape)
+        if _first(other).quantile <= _first(own).quantile:
+            top = own
+        made.append(
+            top._replace(
+                ranks=None if own.ranks is None else _each(max, own.ranks, other.ranks),
+                values=_each(max, own.values, other.values),
+                least=_each(min, own.least, _first(other)),
+            )
+        )
+    return made
+
+
+def _each(choose: Callable[..., Any], *errors: Any) -> Errors:
+    """The largest or the least of the errors, one by one."""
+    return Errors(*map(choose, *errors))
+
+
+def _first(row: Row) -> Errors:
+    """The errors in ranks, or those in the unit of the data."""
+    return row.values if row.ranks is None else row.ranks
 
 
 def _budgets(epsilon: Any) -> list[float]:

@@ -12,6 +12,8 @@ from dpq_fast.planning.guesses import Guess
 
 # Public samples of the guess, at least, and releases of all of them together.
 SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
+# Public samples of each shape, where there is no guess: what is said is the most over all shapes.
+SAMPLES_OF_SHAPE = 25
 # Of each sample at most so many releases, where samples have no more entries than this together.
 DRAWS, MOST_ENTRIES = 10, 3_000_000
 # A sample has each record within so many ranks of a level. Beyond, those in one place are at most
@@ -23,7 +25,9 @@ class PublicSample:
     """A public sample of n records: those at some ranks, and others in lumps between them.
 
     Order statistics of uniform variables are partial sums of exponential ones, divided by all of
-    them: so those at some ranks are drawn without the others, by gamma variables.
+    them: so those at some ranks are drawn without the others, by gamma variables. Where the guess
+    is public records, the fewer are taken to be some of the more: shares of both differ by as much
+    less, and as many records as there are public ones are these.
 
     Parameters
     ----------
@@ -46,7 +50,11 @@ class PublicSample:
     ) -> None:
         steps = np.diff(places, prepend=0)
         sums = np.cumsum(rng.standard_gamma(steps.astype(np.float64)))
-        self._u = np.clip(sums / (sums[-1] + rng.standard_exponential()), 2.0**-1000, 1 - 2.0**-53)
+        u = sums / (sums[-1] + rng.standard_exponential())
+        if guess.records is not None:
+            apart = math.sqrt(1.0 - min(n, guess.records) / max(n, guess.records))
+            u = apart * u + (1.0 - apart) * places / (n + 1.0)
+        self._u = np.clip(u, 2.0**-1000, 1.0 - 2.0**-53)
         self._places = places
         lumps = np.flatnonzero(steps > 1)
         middle = (self._u[lumps - 1] + self._u[lumps]) / 2.0
@@ -98,9 +106,11 @@ def ordered_shares(
     return np.clip(reached / np.repeat(extent, entries), 0.0, 1.0 - 2.0**-53)
 
 
-def numbers_of(releases: int, entries: int) -> tuple[int, int]:
-    """Of samples with so many entries, and of releases of each."""
-    samples = max(SAMPLES, min(releases // DRAWS, MOST_ENTRIES // entries))
+def numbers_of(releases: int, entries: int, guesses: int = 1) -> tuple[int, int]:
+    """Of samples with so many entries of each guess, and of releases of each."""
+    samples = SAMPLES_OF_SHAPE
+    if guesses == 1:
+        samples = max(SAMPLES, min(releases // DRAWS, MOST_ENTRIES // entries))
     return samples, -(-releases // samples)
 
 

@@ -16,6 +16,7 @@ from dpq_fast.planning.outcomes import Outcomes, summary
 from dpq_fast.planning.plans import Plan
 from dpq_fast.planning.requests import Request, Row
 from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places_of, public_rng
+from dpq_fast.planning.shapes import guesses_of
 
 # Sums and means are released less often than quantiles: they take longer.
 SLOW = 2.5
@@ -40,8 +41,8 @@ def plan_sum(
     n, epsilon, level
         As in `plan`.
     guess : frozen distribution or array_like of float
-        As in `plan`. Left out only for a public clip (``q=None``): then normal records in its
-        middle, with a standard deviation of 1/40 of its range.
+        As in `plan`. Left out only for a public clip (``q=None``): then the largest errors over the
+        shapes of `plan` inside the clip.
     target : float, optional
         As in `plan`: an error in the unit of the data.
     releases : int, default 1,000
@@ -136,13 +137,21 @@ def _plan_total(
     if guess is None and not public:
         raise ValueError("guess must be given unless q is None")
     bounds = (options.get("lower", 0.0), options.get("upper")) if public else None
-    made = Guess.of(guess, bounds)
-    one = Totals(release, n, made, options, request.releases)
+    if guess is None:
+        guesses, text = guesses_of(None, _checks.check_bounds(bounds))
+    else:
+        guesses, text = guesses_of(Guess.of(guess, bounds), None)
+
+    def rows_of(one_guess: Guess) -> Callable[[float], list[Row]]:
+        one = Totals(release, n, one_guess, options, request.releases, len(guesses))
+        return lambda budget: [one.row(budget, request.level)]
+
     title = (
         f"Predicted errors of {release.__name__}: n = {n:,}, "
-        f"neighbors {options.get('neighbors', 'swap')},\n{made.text}"
+        f"neighbors {options.get('neighbors', 'swap')},\n{text}"
     )
-    return request.answer(title, lambda budget: [one.row(budget, request.level)], True)
+    predictions = {name: rows_of(each) for name, each in guesses.items()}
+    return request.answer(title, predictions, True)
 
 
 class Totals:
@@ -157,6 +166,8 @@ class Totals:
     options : dict
         Further arguments of the release.
     releases : int
+    guesses : int
+        How many there are, one of which is this one.
     """
 
     def __init__(
@@ -166,12 +177,13 @@ class Totals:
         guess: Guess,
         options: dict[str, Any],
         releases: int,
+        guesses: int,
     ) -> None:
         self._release = release
         self._n = n
         self._options = options
         places = places_of(n, np.array([0.0, float(n)]))
-        samples, draws = numbers_of(releases, places.size)
+        samples, draws = numbers_of(releases, places.size, guesses)
         self._draws = math.ceil(draws / SLOW)
         self._samples = [PublicSample(guess, n, places, public_rng(0, i)) for i in range(samples)]
 

@@ -84,7 +84,7 @@ def records_of(guess, n, rng):
 @pytest.mark.parametrize("name", CASES)
 def test_plan_predicts_simulated_releases(name):
     q, options, guess = CASES[name]
-    plan = dpq.plan(q, guess=guess, **options)
+    plan = dpq.plan(q, guess=guess, expected_n=options["n"], **options)
     assert plan.chosen[0] or options.get("method", "auto") != "auto"
     call = dict(options)
     n = call.pop("n")

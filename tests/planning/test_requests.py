@@ -49,7 +49,7 @@ def test_target_is_reached_by_the_smallest_epsilon(q, options):
 
 def test_smaller_targets_need_more():
     needed = [
-        dpq.plan([0.25, 0.5], n=2_000, bounds=(0, 120), target=target).needed
+        dpq.plan([0.25, 0.5], n=2_000, bounds=(0, 120), guess=NORMAL, target=target).needed
         for target in (5.0, 20.0, 80.0)
     ]
     assert needed == sorted(needed, reverse=True)
@@ -57,7 +57,7 @@ def test_smaller_targets_need_more():
 
 
 def test_target_that_any_epsilon_reaches_has_the_least_one():
-    assert dpq.plan(0.5, n=100, bounds=(0, 1), target=1e6).needed == LEAST_EPSILON
+    assert dpq.plan(0.5, n=100, bounds=(0, 1), target=1e6, releases=100).needed == LEAST_EPSILON
 
 
 GOOD = dict(n=100, bounds=(0, 10), epsilon=1.0)

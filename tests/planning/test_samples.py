@@ -50,8 +50,10 @@ def test_public_samples_have_all_records_once(n):
 
 @pytest.mark.parametrize("q, method", [(0.5, "ind_exp"), ([0.2, 0.5, 0.9], "joint_exp")])
 def test_rank_errors_hardly_depend_on_many_records(q, method):
+    guess = scipy.stats.norm(0.5, 1.0 / 40.0)
     plans = [
-        dpq.plan(q, n=n, bounds=(0, 1), epsilon=0.5, resolution=2.0**-40) for n in (10**4, 10**8)
+        dpq.plan(q, n=n, bounds=(0, 1), epsilon=0.5, resolution=2.0**-40, guess=guess)
+        for n in (10**4, 10**8)
     ]
     few, many = (plan.ranks.quantile[0] for plan in plans)
     assert [plan.method[0] for plan in plans] == [method, method]

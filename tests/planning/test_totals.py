@@ -40,9 +40,10 @@ def test_plans_of_totals_predict_simulated_releases(name, options):
 
 
 def test_target_of_totals():
-    plan = dpq.plan_mean(n=1_000, q=None, lower=0, upper=10, target=0.5)
+    options = dict(n=1_000, q=None, lower=0, upper=10, guess=scipy.stats.uniform(0, 10))
+    plan = dpq.plan_mean(target=0.5, **options)
     assert plan.values.quantile[0] <= 0.5
-    less = dpq.plan_mean(n=1_000, q=None, lower=0, upper=10, epsilon=plan.needed / 1.05)
+    less = dpq.plan_mean(epsilon=plan.needed / 1.05, **options)
     assert less.values.quantile[0] > 0.5
 
 
