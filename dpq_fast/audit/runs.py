@@ -259,7 +259,7 @@ def _numbers(drawn: list[list[Any]]) -> Iterator[tuple[str, NDArray[np.float64]]
     """The numbers that outputs consist of, and the places of their last binary digits."""
     try:
         table = np.array([[np.ravel(o) for o in outs] for outs in drawn], dtype=np.float64)
-    except (TypeError, ValueError):  # None, or tuples of different lengths
+    except (TypeError, ValueError, OverflowError):  # None, tuples, integers beyond float64
         return
     for i in range(table.shape[2]):
         numbers = table[:, :, i]
