@@ -253,6 +253,8 @@ def _candidates(drawn: list[list[Any]], half: int) -> Iterator[_Event]:
         for level in levels[:: max(1, levels.size // THRESHOLDS)].tolist():
             yield _Event(f"{name} <= {level!r}", numbers <= level)
             yield _Event(f"{name} > {level!r}", numbers > level)
+    # outputs that are all distinct, and no numbers, suggest nothing else
+    yield _Event("any output", np.ones((len(drawn), len(drawn[0])), dtype=bool))
 
 
 def _numbers(drawn: list[list[Any]]) -> Iterator[tuple[str, NDArray[np.float64]]]:
