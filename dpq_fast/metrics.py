@@ -116,6 +116,13 @@ def _prepared(
     """Records in order, levels and outputs."""
     ordered = in_order(as_float64(as_column(x)))
     levels, outputs = real_array("q", q), real_array("o", o)
+    try:
+        np.broadcast_shapes(levels.shape, outputs.shape)
+    except ValueError:
+        raise ValueError(
+            f"o must have a shape that broadcasts with that of q, {levels.shape}, "
+            f"got {outputs.shape}"
+        ) from None
     if ordered.size and np.isnan(ordered[-1]):  # NaN sorts to the end
         raise ValueError("x must not contain NaN")
     if not ((levels >= 0.0) & (levels <= 1.0)).all():

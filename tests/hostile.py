@@ -19,6 +19,7 @@ import math
 import os
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
@@ -590,6 +591,105 @@ def usual_value(
         given = rng.random() < 0.1
         return rng.integers(least, most, size=length(x)) if given else None
     return usual
+
+
+LARGEST = sys.float_info.max
+BUDGETS = (5e-324, 1e-308, 1e-200, 1e-153, 1e-100, 1e-17, 1e17, 1e100, 1e154, 1e308, LARGEST)
+SHARES = (5e-324, 1e-308, 1e-100, 1e-17, 1.0 - 2.0**-53)
+POSITIVE = (5e-324, 1e-308, 1e-154, 1e-17, 1e17, 1e154, LARGEST)
+ANYWHERE = (0.0, 5e-324, -5e-324, 1e-300, 1e17, -1e17, LARGEST, -LARGEST)
+SIZES = (1, 2, 2**20, 2**26 + 1, 2**53)
+# What is in its type and beyond all reason, by argument.
+EXTREMES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("epsilon", "rho", "epsilon1", "epsilon2", "epsilon_each"), BUDGETS),
+    **dict.fromkeys(("delta", "confidence", "share", "interval_share", "selection_share"), SHARES),
+    **dict.fromkeys(("level", "gamma", "split", "fraction"), SHARES),
+    **dict.fromkeys(("sensitivity", "scale", "sigma", "squared", "beta", "t"), POSITIVE),
+    **dict.fromkeys(("target", "tolerance", "width"), POSITIVE),
+    **dict.fromkeys(("lower", "upper", "offset", "threshold", "lo", "hi", "k", "o"), ANYWHERE),
+    **dict.fromkeys(("low", "high"), ANYWHERE),
+    **dict.fromkeys(("max_contributions", "expected_n", "n", "height", "branching"), SIZES),
+    **dict.fromkeys(("bins", "steps", "depth", "halts", "m", "most", "units"), SIZES),
+    # of these, time is as long as asked for
+    **dict.fromkeys(("levels", "heights", "branchings", "releases", "draws"), (1, 2, 2**53)),
+    **dict.fromkeys(("trials", "total"), (1, 2, 2**53)),
+    "bounds": (
+        (-LARGEST, LARGEST),
+        (-0.499 * LARGEST, 0.499 * LARGEST),
+        (0.0, LARGEST),
+        (0.5 * LARGEST, 0.9 * LARGEST),
+        (-1e17, 1e17),
+        (0.0, 1e-300),
+        (0.0, 5e-324),
+        (-5e-324, 5e-324),
+        (1.0, 1.0 + 2.0**-52),
+        (1e300, math.nextafter(1e300, math.inf)),
+        (2.0**53, 2.0**53 + 2.0),
+        (-math.inf, math.inf),
+    ),
+    "resolution": (5e-324, 1e-300, 1e-17, 1e-15, 1e-9, 19.0, 20.0, 21.0, 1e300, LARGEST, 0.0),
+    "q": (
+        0.0,
+        5e-324,
+        1.0 - 2.0**-53,
+        1.0,
+        [5e-324, 1.0 - 2.0**-53],
+        [0.5, 0.5 + 2.0**-53],
+        np.broadcast_to(0.5, 10**9),
+    ),
+}
+
+
+# Bounds that are taken from the records, with a warning, decide which resolutions there are. Others
+# make as much of something as they are asked for.
+EXEMPT = {
+    ("diffprivlib.median, no bounds", "resolution"),
+    ("AggTree.tune", "n"),
+    ("Sample.histogram", "bins"),
+    *((f"metrics.{name}", "q") for name in ("rank_error", "missed_points", "distance_error")),
+}
+
+
+def extreme_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The usual call of a function with an extreme in place of one argument: what, and how."""
+    usual = CALLS[name].arguments
+    for argument in EXTREMES.keys() & usual.keys():
+        if isinstance(usual[argument], Checked) or (name, argument) in EXEMPT:
+            continue
+        for extreme in EXTREMES[argument]:
+            rng, noise = np.random.default_rng(1), np.random.default_rng(0)
+            given = {
+                key: None if value is COUNTS else usual_value(rng, value, RECORDS, noise, 0, 1)
+                for key, value in usual.items()
+            }
+            if "accountant" in given:
+                given["accountant"] = privacy.Accountant(LARGEST, SHARES[-1])
+            if argument == "rho" and given.get("rho") is None and "epsilon" in given:
+                given["epsilon"] = None
+            shown = type(extreme).__name__ if argument == "q" else extreme
+            yield f"{argument} = {shown}", given | {argument: extreme}
+
+
+def fault(call: Call, given: dict[str, Any]) -> str:
+    """What is wrong with what comes of a call; nothing, for an answer or a refusal by a rule.
+
+    A refusal is an error that our own code raises, before anything is charged. A warning is an
+    error of nobody's.
+    """
+    accountant = given.get("accountant")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call.make(dict(given))
+    except (TypeError, ValueError) as error:
+        raised = traceback.extract_tb(error.__traceback__)[-1]
+        if not (raised.line or "").startswith("raise ") or "dpq_fast" not in raised.filename:
+            return f"somebody else's words: {error!r}"
+        if accountant is not None and accountant.entries:
+            return f"too late: {error!r}"
+    except Exception as error:
+        return repr(error)
+    return ""
 
 
 def length(x: Any) -> int:

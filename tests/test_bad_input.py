@@ -59,6 +59,11 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
     ),
     "q": (
         ([], ValueError, "q must hold at least one level, got none"),
+        (
+            np.broadcast_to(0.5, 10**9),
+            ValueError,
+            "q must hold at most 2^20 levels, got 1000000000",
+        ),
         ([0.5, 1.5], ValueError, "q must lie in [0, 1], got q[1] = 1.5"),
         (-0.5, ValueError, "q must lie in [0, 1], got -0.5"),
         ([np.nan], ValueError, "q must lie in [0, 1], got q[0] = nan"),

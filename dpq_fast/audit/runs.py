@@ -253,13 +253,15 @@ def _candidates(drawn: list[list[Any]], half: int) -> Iterator[_Event]:
         for level in levels[:: max(1, levels.size // THRESHOLDS)].tolist():
             yield _Event(f"{name} <= {level!r}", numbers <= level)
             yield _Event(f"{name} > {level!r}", numbers > level)
+    # outputs that are all distinct, and no numbers, suggest nothing else
+    yield _Event("any output", np.ones((len(drawn), len(drawn[0])), dtype=bool))
 
 
 def _numbers(drawn: list[list[Any]]) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """The numbers that outputs consist of, and the places of their last binary digits."""
     try:
         table = np.array([[np.ravel(o) for o in outs] for outs in drawn], dtype=np.float64)
-    except (TypeError, ValueError):  # None, or tuples of different lengths
+    except (TypeError, ValueError, OverflowError):  # None, tuples, integers beyond float64
         return
     for i in range(table.shape[2]):
         numbers = table[:, :, i]

@@ -91,6 +91,7 @@ from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
 from dpq_fast.mechanisms.quantile import quantile as private_quantile
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import check_number
 
 __all__ = [
     "DiffprivlibCompatibilityWarning",
@@ -430,12 +431,12 @@ def _quantiles(
 
 def _levels(name: str, given: Any, most: float, rule: str) -> NDArray[np.float64]:
     """Levels in [0, 1], of numbers up to `most`."""
+    given = np.asarray(given)
+    check_number(name, given)
     values = np.ravel(given)
     if values.dtype.kind == "b":
         values = values.astype(np.float64)
     values = _checks.real_array(name, values)
-    if values.size == 0:
-        raise ValueError(f"{name} must hold at least one level, got none")
     if not ((values >= 0.0) & (values <= most)).all():  # NaN fails
         raise ValueError(rule)
     return values / most

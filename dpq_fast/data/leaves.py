@@ -344,6 +344,7 @@ def points_below(
     return np.clip(found, 0, lattice.points)
 
 
+@np.errstate(over="ignore")  # an edge beyond all numbers is infinite
 def rounding_edges(
     multiples: NDArray[np.float64], step: float, per_unit: float
 ) -> NDArray[np.float64]:

@@ -110,6 +110,7 @@ def pair_tail(
     return min(1.0, uneven, even)
 
 
+@np.errstate(over="ignore")  # of losses without end
 def _at_least(scale: Fraction, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(X >= x) for integers x, and what lies on a line between; P(X + U >= x - 1/2)."""
     rate = 1.0 / float(scale)

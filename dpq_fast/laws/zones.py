@@ -137,7 +137,8 @@ def _doubling(
     doubled = math.ceil(size * m / farther)
     widened = np.full(len(WIDENED), math.inf)
     if growth > TINY:
-        widened = np.ceil(away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
+        with np.errstate(over="ignore"):
+            widened = np.ceil(away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
     while True:
         may_double = 2.0 * size * rate <= WIDEST_BLOCK
         others = widened[np.array(WIDENED) > wider].min(initial=n + 1)

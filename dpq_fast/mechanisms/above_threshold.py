@@ -214,7 +214,10 @@ class AboveThresholdLaw:
         """Log-probability to halt at query k, or with None, at none; -inf if there is no k."""
         if k is None:
             return self._law.log_never()
-        query = operator.index(k)
+        try:
+            query = operator.index(k)
+        except TypeError:
+            raise TypeError(f"k must be an integer or None, got {_checks._shown(k)}") from None
         # There are no queries beyond int64.
         return self._law.log_prob(query) if abs(query) < 2**63 else -math.inf
 

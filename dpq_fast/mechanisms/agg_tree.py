@@ -558,6 +558,9 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             raise ValueError(
                 f"n times draws must be at most {MAX_GENERATED} records, got {n * draws}"
             )
+        for name, given in (("heights", heights), ("branchings", branchings)):
+            if not isinstance(given, Iterable):
+                raise TypeError(f"{name} must be an iterable of integers, got {given!r}")
         generator = default_rng(rng)
         if sample is None:
             samples = [generator.standard_normal(n) for _ in range(draws)]

@@ -130,6 +130,7 @@ def _floats(integers: NDArray[Any]) -> NDArray[np.float64]:
     return integers.astype(np.float64)
 
 
+@np.errstate(over="ignore")  # a sum beyond float64 is infinite
 def _decoded(clip: Clip, points: NDArray[Any]) -> NDArray[np.float64]:
     """`Clip.decode` of many."""
     numbers = _floats(points)

@@ -12,6 +12,9 @@ from dpq_fast.privacy.relations import Relation
 # ones that the shape is made for; for more than so many records times epsilon, by their sixth root
 # more, since what is lost inside leaves grows with n, and noise does not.
 MISFIT, WEIGHT = 1.3, 1_000.0
+# Errors are compared as if epsilon was at least that: below, squares of them are no numbers. And
+# below that, trees may need noise of a larger scale than they can have.
+LEAST_EPSILON, LEAST_OF_TREES = 1e-100, 1e-12
 
 
 @lru_cache(maxsize=256)  # public; a program asks the same again and again
@@ -51,7 +54,7 @@ def most_accurate(
     if epsilon is None:
         return "approx_quantiles"
     errors = expected_errors(m, relation, epsilon, n or privacy.agg_tree.DEFAULT_N, points)
-    if dithered:
+    if dithered or epsilon < LEAST_OF_TREES:
         del errors["agg_tree"]
     return min(errors, key=errors.__getitem__)
 
@@ -86,6 +89,7 @@ def expected_errors(
 
     The constants were fitted to simulations: ``papers/run.py --only auto_rule``.
     """
+    epsilon = max(epsilon, LEAST_EPSILON)
     weight = n * epsilon
     tree, exact = privacy.agg_tree.least_error(points, n, relation.parts * math.sqrt(2.0) / epsilon)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from importlib.util import find_spec
@@ -358,9 +359,17 @@ def _labelled(
         for end, part in parts.items():
             yield f"{statistic}{end}", list(part)
         return
-    for place, level in enumerate(levels.tolist()):
+    for place, label in enumerate(_percentages(levels.tolist())):
         for end, part in parts.items():
-            yield f"{100 * level:g}%{end}", [row[place] for row in part]
+            yield f"{label}%{end}", [row[place] for row in part]
+
+
+def _percentages(levels: list[float]) -> list[str]:
+    """The names of distinct levels: with six digits, or all of them if some would be alike."""
+    short = [f"{100 * level:g}" for level in levels]
+    if len(set(short)) == len(short):
+        return short
+    return [f"{(100 * Decimal(repr(level))).normalize():f}" for level in levels]
 
 
 def _library(frame: Any) -> str:

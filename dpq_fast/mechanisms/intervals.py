@@ -221,7 +221,7 @@ def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Ne
     return Nested(order.n, lower, upper, *counts, *is_open)
 
 
-@np.errstate(under="ignore")  # of numbers next to 0
+@np.errstate(under="ignore", over="ignore")  # of numbers next to 0, and after the largest
 def nested_among(
     records: Records, values: NDArray[np.float64], spent: Search, limits: tuple[float, float]
 ) -> Nested:

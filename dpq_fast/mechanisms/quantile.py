@@ -16,7 +16,7 @@ from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.intervals import Request, epsilon_within
-from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.levels import Levels, check_number
 from dpq_fast.privacy.relations import relation_of
 
 
@@ -371,6 +371,7 @@ def percentile(x: Any, q: Any, **options: Any) -> Any:
     (3,)
     """
     percentages = np.asarray(q)
+    check_number("q", percentages)
     if percentages.dtype.kind not in "iuf":
         raise TypeError(f"q must be real numbers, got dtype {percentages.dtype}")
     if not ((percentages >= 0) & (percentages <= 100)).all():

@@ -422,7 +422,8 @@ def _rounded(values: NDArray[np.float64], low: float, high: float, step: float) 
     points = np.concatenate((near[:1], near))
     points = points / per_unit if per_unit else points * step
     edges = rounding_edges(np.concatenate((near[:1], near + 1.0)), step, per_unit)
-    edges = np.concatenate((edges, np.nextafter(far, math.inf)))
+    with np.errstate(over="ignore"):  # after the largest number
+        edges = np.concatenate((edges, np.nextafter(far, math.inf)))
     listed = _listed(lambda i, j, step=1: edges[i:j:step], edges.size)
     return listed._replace(points=np.concatenate((points, far)))
 

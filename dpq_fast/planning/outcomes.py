@@ -121,8 +121,11 @@ def _uncertainty(outcomes: list[Outcomes], level: float) -> float:
         )
         kind = 0 if mean[:, 0].any() else 1
         found.append(_quantile(mean[:, kind], weight / weight.sum(), level))
-    middle = float(np.mean(found))
-    return float(np.std(found, ddof=1)) / math.sqrt(BATCHES) / middle if middle > 0.0 else 0.0
+    largest = max(found)
+    if not 0.0 < largest < math.inf:
+        return 0.0
+    shares = np.array(found) / largest  # squares of errors may be beyond float64
+    return float(np.std(shares, ddof=1)) / math.sqrt(BATCHES) / float(np.mean(shares))
 
 
 def _quantile(errors: NDArray[np.float64], weight: NDArray[np.float64], level: float) -> float:

@@ -192,7 +192,8 @@ class Totals:
         found = []
         for i, sample in enumerate(self._samples):
             rng = public_rng(2, i)
-            true = float(sample.values @ sample.weights)
+            with np.errstate(over="ignore"):
+                true = float(sample.values @ sample.weights)
             if self._release is aggregates.mean:
                 true /= self._n
             column = dict(counts=sample.weights, rng=rng)
@@ -200,7 +201,9 @@ class Totals:
                 self._release(sample.values, epsilon=epsilon, **column, **self._options)
                 for _ in range(self._draws)
             ]
-            errors = np.abs(np.array(released) - true)[:, None]
+            with np.errstate(over="ignore", invalid="ignore"):
+                errors = np.abs(np.array(released) - true)[:, None]
+            errors[np.isnan(errors)] = np.inf  # sums beyond float64
             found.append((np.zeros_like(errors), errors))
         _, values, uncertainty = summary(Outcomes.of_each(found), level)
         public = "q" in self._options and self._options["q"] is None

@@ -19,7 +19,7 @@ from dpq_fast._checks import (
     check_flag,
 )
 from dpq_fast.privacy.bounded_range import COMPOSABLE, MAX_COMPOSED, bounded_range_epsilon
-from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.guarantees import Guarantee, total
 from dpq_fast.privacy.optimal import optimal_epsilon
 from dpq_fast.privacy.relations import RELATIONS, relation_of
 from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
@@ -124,7 +124,9 @@ def compose(
     share = (delta - own_delta) / unstated if unstated else 0.0
     within = delta == 0.0 or own_delta <= delta * (1.0 + SUM_TOLERANCE)
     if within and own_delta < 1.0 and (share > 0.0 or not unstated):
-        epsilon = math.fsum(_stated_epsilon(part, share) for part in parts)
+        epsilon = total(_stated_epsilon(part, share) for part in parts)
+        if epsilon is None:
+            raise ValueError("the sum of the epsilons must be finite, got inf")
         candidates.append((epsilon, delta if unstated else own_delta, "basic"))
     if delta > 0.0 and rho is not None:
         candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
@@ -165,7 +167,7 @@ def _total(terms: Iterable[float | None]) -> float | None:
         if term is None:
             return None
         known.append(term)
-    return math.fsum(known)
+    return total(known)
 
 
 class BudgetExceeded(ValueError):
@@ -205,14 +207,14 @@ _ONE_BUDGET = (
 Totals = tuple[tuple[float, ...], ...]
 
 
-def added(total: tuple[float, ...], term: float) -> tuple[float, ...]:
-    """`term` added to a total without rounding: floats whose exact sum is the sum.
+def added(terms: tuple[float, ...], term: float) -> tuple[float, ...]:
+    """`term` added to a sum without rounding: floats whose exact sum is the sum.
 
     (Shewchuk 1997, Theorem 10.) `math.fsum` of them is that of all terms, rounded once; but they
     are few, however many terms there were. A sum beyond float64 is infinite.
     """
     kept = []
-    for part in total:
+    for part in terms:
         if abs(term) < abs(part):
             term, part = part, term
         high = term + part

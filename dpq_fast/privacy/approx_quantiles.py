@@ -2,7 +2,6 @@ r"""Approximate quantiles: the middle level of each part of the records, depth b
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import check_choice, check_max_contributions
 from dpq_fast.privacy.above_threshold import check_fraction, counting_losses
 from dpq_fast.privacy.budgets import MAX_RATE, check_steps, resolve_epsilon
-from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.guarantees import Guarantee, total
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, rho_bounded_range
@@ -53,10 +52,10 @@ class Calibration(NamedTuple):
             spent = spent[losses.same.size :]
         epsilon, rho = self.epsilon, self.rho
         if epsilon is None:
-            epsilon = math.fsum(losses.epsilon(self.relation) for losses in scaled)
+            epsilon = total(losses.epsilon(self.relation) for losses in scaled)
             theorem = "zcdp"
         else:
-            rho = math.fsum(losses.rho(self.relation) for losses in scaled)
+            rho = total(losses.rho(self.relation) for losses in scaled)
             theorem = "basic"
         theorem = theorem if len(scaled) > 1 else ""
         return Guarantee(epsilon, 0.0, rho, None, self.relation.name, theorem)

@@ -28,11 +28,10 @@ from dpq_fast.privacy.agg_tree import sensitivities
 from dpq_fast.privacy.budgets import check_step, resolve_epsilon
 from dpq_fast.privacy.gaussian import gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import MAX_LEVELS
 from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.smooth_gaussian import largest_scale
 
-# Most quantiles that a distribution function is made of.
-MAX_LEVELS = 2**20
 # Normal noise on integers is rounded: this leaves 23 bits between two of them.
 _LARGEST_NORMAL = 2**30
 # Where the exact delta of Gaussian noise on smooth sensitivity is asked for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,15 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._checks import check_delta, check_nonnegative
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
+
+
+def total(costs: Iterable[float]) -> float | None:
+    """The sum of costs, rounded once; None if it is beyond float64, where it promises nothing."""
+    try:
+        sum_ = math.fsum(costs)
+    except OverflowError:
+        return None
+    return sum_ if sum_ < math.inf else None
 
 
 @in_our_words

@@ -10,8 +10,18 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import real_array
 
+# Most levels of a call: rows of paths through so many of them take some GB.
+MAX_LEVELS = 2**20
 # So many levels at most are kept for the next call.
 KEPT_LEVELS = 2**8
+
+
+def check_number(name: str, levels: NDArray[Any]) -> None:
+    """How many levels there may be, whatever they are."""
+    if levels.size == 0:
+        raise ValueError(f"{name} must hold at least one level, got none")
+    if levels.size > MAX_LEVELS:
+        raise ValueError(f"{name} must hold at most 2^20 levels, got {levels.size}")
 
 
 class Levels:
@@ -34,7 +44,7 @@ class Levels:
     TypeError
         If `q` is not real-valued.
     ValueError
-        If `q` is empty, or a level is NaN or outside [0, 1].
+        If `q` is empty, or of more than 2^20 levels, or a level is NaN or outside [0, 1].
     """
 
     __slots__ = ("_inverse", "_shape", "m", "values")
@@ -44,8 +54,7 @@ class Levels:
             self.values, self._inverse, self._shape, self.m = np.array([q]), None, (), 1
             return
         levels = np.asarray(q)
-        if levels.size == 0:
-            raise ValueError("q must hold at least one level, got none")
+        check_number("q", levels)
         flat = real_array("q", levels).flatten()  # a copy: the caller's may change
         bad = ~((flat >= 0.0) & (flat <= 1.0))  # NaN fails both
         if bad.any():

@@ -11,7 +11,7 @@ from dpq_fast.noise.threshold import ThresholdNoise
 from dpq_fast.privacy.above_threshold import counting_losses, noise_of, threshold_fraction
 from dpq_fast.privacy.approx_quantiles import calibrate as calibrate_recursion
 from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
-from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.guarantees import Guarantee, total
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, rho_bounded_range
@@ -78,8 +78,10 @@ class _Costs(NamedTuple):
 
     def rho(self, unit: float) -> float:
         """Of a call of so much: the searches have noise of their own."""
+        if max(*self.one, *self.same) * unit == math.inf:
+            return math.inf
         one, same = (
-            math.fsum(bounded_range_rho(each * unit) for each in ranges)
+            sum(bounded_range_rho(each * unit) for each in ranges)
             for ranges in (self.one, self.same)
         )
         return self.relation.worst(one=one, same=same)
@@ -209,13 +211,13 @@ def calibrate(
     def promise() -> Guarantee:
         """Of levels by themselves."""
         costs, unit = spent[-1]
-        bounded_range = costs.bounded_range * unit if way != "both" else None
+        bounded_range = total([costs.bounded_range * unit]) if way != "both" else None
         if epsilon is None:
-            total = math.fsum(costs.epsilon * unit for costs, unit in spent)
-            budget, composition = (total, 0.0, rho), "zcdp"
+            all_epsilon = total(costs.epsilon * unit for costs, unit in spent)
+            budget, composition = (all_epsilon, 0.0, rho), "zcdp"
         else:
-            total = math.fsum(costs.rho(unit) for costs, unit in spent)
-            budget, composition = (epsilon, 0.0, total), "basic"
+            all_rho = total(costs.rho(unit) for costs, unit in spent)
+            budget, composition = (epsilon, 0.0, all_rho), "basic"
         theorem = composition if m > 1 else ""
         return Guarantee(*budget, bounded_range, relation.name, theorem)
 

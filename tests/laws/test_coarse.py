@@ -841,6 +841,8 @@ def test_extreme_rates_bounds_and_counts_are_drawn_as_others():
         for epsilon in (1e-40, 1e-300, 1e7):
             out = dpq.joint_exp(x[:size], q, epsilon=epsilon, **options)
             assert (np.diff(out) >= 0.0).all()
+    out = dpq.joint_exp(np.tile(x, 15), q, epsilon=1e-200, bounds=(-100, 100), rng=0)
+    assert (np.diff(out) >= 0.0).all()  # so small that zones of blocks have no end
     for high, scale in ((8.9e307, 1e307), (8.9e307, 5.0), (1e-300, 1e-301), (4e-320, 1e-320)):
         y = np.clip(rng.normal(0.0, 1.0, 20_000) * scale, -high, high)
         out = dpq.joint_exp(y, q, epsilon=4e-3, bounds=(-high, high), resolution=0, rng=0)

@@ -262,3 +262,13 @@ def test_accessors_are_the_functions():
         )
     assert FRAME["age"].dpq.count(epsilon=1.0, rng=1) == dpq.count(FRAME["age"], epsilon=1.0, rng=1)
     assert "Release count, mean and quantiles" in FRAME.dpq.describe.__doc__
+
+
+def test_levels_that_print_alike_have_columns_of_their_own():
+    q = [0.1, 0.5, 0.5 + 2.0**-53]
+    out = dpq.describe({"a": [1.0, 2.0]}, epsilon=1.0, bounds={"a": (0, 9)}, q=q, rng=0)
+    assert [name for name in out.columns if "%" in name] == [
+        "10%",
+        "50%",
+        "50.00000000000001%",
+    ]

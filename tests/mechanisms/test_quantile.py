@@ -187,6 +187,13 @@ def test_auto_chooses_by_public_facts(m, options, expected):
         assert choose_method(None, evenly(m), max_contributions=3, **given) == expected
 
 
+@pytest.mark.parametrize("epsilon", [1e-13, 1e-100, 1e-153, 1e-200, 1e-303])
+def test_tiny_budgets_choose_a_mechanism_that_has_noise_for_them(epsilon):
+    assert choose_method(X, [0.2, 0.5], epsilon=epsilon, bounds=BOUNDS) == "approx_quantiles"
+    out = dpq.quantile(X, [0.2, 0.5], epsilon=epsilon, bounds=BOUNDS, rng=0)
+    assert (np.abs(out) <= BOUNDS[1]).all()
+
+
 def test_expected_errors_by_hand():
     """n epsilon = 1,000, nine levels; a tree of 10 points has the points as leaves."""
     swap = expected_errors(9, relation_of("swap"), 0.5, 2_000, 10)

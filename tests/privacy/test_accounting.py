@@ -421,3 +421,10 @@ def test_charge_charges_the_guarantee():
 def test_composition_rejects(call, error, message):
     with pytest.raises(error, match=f"^{message}"):
         call()
+
+
+def test_sums_beyond_float64_are_refused_or_left_out():
+    most = Guarantee(1e308, rho=1e308)
+    with pytest.raises(ValueError, match="the sum of the epsilons must be finite, got inf"):
+        compose([most, most])
+    assert compose([most, Guarantee(1.0, 1e-9, rho=1e308)]).rho is None
