@@ -146,8 +146,8 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
     raise ValueError(f"bounds must have a finite difference, got ({low}, {high})")
 
 
-def _check_ends(bounds: Any) -> tuple[float, float]:
-    """Two real numbers."""
+def check_pair(bounds: Any) -> tuple[Any, Any]:
+    """The two ends of public `bounds`, of whatever kind."""
     try:
         first, second = bounds
     except TypeError:
@@ -159,6 +159,12 @@ def _check_ends(bounds: Any) -> tuple[float, float]:
             "bounds must be two real numbers (low, high), "
             f"got {type(bounds).__name__} of length {len(bounds)}"
         ) from None
+    return first, second
+
+
+def _check_ends(bounds: Any) -> tuple[float, float]:
+    """Two real numbers."""
+    first, second = check_pair(bounds)
     return _real("bounds[0]", first), _real("bounds[1]", second)
 
 

@@ -16,6 +16,7 @@ from dpq_fast.planning.outcomes import Outcomes, summary
 from dpq_fast.planning.plans import Plan
 from dpq_fast.planning.requests import Request, Row
 from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places_of, public_rng
+from dpq_fast.privacy.aggregates import AUTO, public_clip
 
 # Sums and means are released less often than quantiles: they take longer.
 SLOW = 2.5
@@ -40,7 +41,7 @@ def plan_sum(
     n, epsilon, level
         As in `plan`.
     guess : frozen distribution or array_like of float
-        As in `plan`. Left out only for a public clip (``q=None``): then normal records in its
+        As in `plan`. Left out only for a public clip (`bounds`): then normal records in its
         middle, with a standard deviation of 1/40 of its range.
     target : float, optional
         As in `plan`: an error in the unit of the data.
@@ -48,8 +49,8 @@ def plan_sum(
         How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
         levels.
     **options
-        As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
-        `resolution`, `neighbors`, `max_contributions` and those of the method.
+        As they will be given to `sum`: `bounds`, `q`, `lower`, `upper`, `method`, `share`,
+        `expected_n`, `resolution`, `neighbors`, `max_contributions` and those of the method.
 
     Returns
     -------
@@ -68,7 +69,7 @@ def plan_sum(
 
     Examples
     --------
-    >>> out = plan_sum(n=1_000, q=None, lower=0, upper=10, epsilon=[0.5, 1.0])
+    >>> out = plan_sum(n=1_000, bounds=(0, 10), epsilon=[0.5, 1.0])
     >>> bool(out.values.expected[0] > out.values.expected[1])
     True
     """
@@ -110,7 +111,7 @@ def plan_mean(
 
     Examples
     --------
-    >>> out = plan_mean(n=1_000, q=None, lower=0, upper=10, epsilon=1.0)
+    >>> out = plan_mean(n=1_000, bounds=(0, 10), epsilon=1.0)
     >>> bool(0.0 < out.values.expected[0] < 0.1)
     True
     """
@@ -132,12 +133,15 @@ def _plan_total(
     for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
         if name in options:
             raise TypeError(f"{name} must be left out for a plan")
-    public = "q" in options and options["q"] is None
+    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
+    q, lower, upper = public_clip(given["bounds"], given["q"], given["lower"], given["upper"])
+    public = q is None
     if guess is None and not public:
-        raise ValueError("guess must be given unless q is None")
-    bounds = (options.get("lower", 0.0), options.get("upper")) if public else None
+        raise ValueError("guess must be given unless bounds are, or q is None")
+    bounds = (lower, upper) if public else None
     made = Guess.of(guess, bounds)
-    one = Totals(release, n, made, options, request.releases)
+    method = "none" if public else options.get("method", "unbounded")
+    one = Totals(release, n, made, options, method, request.releases)
     title = (
         f"Predicted errors of {release.__name__}: n = {n:,}, "
         f"neighbors {options.get('neighbors', 'swap')},\n{made.text}"
@@ -156,6 +160,8 @@ class Totals:
     guess : Guess
     options : dict
         Further arguments of the release.
+    method : str
+        What finds the clip; "none" for a public one.
     releases : int
     """
 
@@ -165,11 +171,12 @@ class Totals:
         n: int,
         guess: Guess,
         options: dict[str, Any],
+        method: str,
         releases: int,
     ) -> None:
         self._release = release
         self._n = n
-        self._options = options
+        self._options, self._method = options, method
         places = places_of(n, np.array([0.0, float(n)]))
         samples, draws = numbers_of(releases, places.size)
         self._draws = math.ceil(draws / SLOW)
@@ -191,6 +198,4 @@ class Totals:
             errors = np.abs(np.array(released) - true)[:, None]
             found.append((np.zeros_like(errors), errors))
         _, values, uncertainty = summary(Outcomes.of_each(found), level)
-        public = "q" in self._options and self._options["q"] is None
-        method = "none" if public else self._options.get("method", "unbounded")
-        return Row(epsilon, method, True, None, self._n, None, values, uncertainty)
+        return Row(epsilon, self._method, True, None, self._n, None, values, uncertainty)
