@@ -12,7 +12,7 @@ import itertools
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Rational, Real
 from typing import Any, NamedTuple
 
@@ -336,6 +336,8 @@ def check_column(x: Any) -> None:
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
 
 
+# How many names of columns a message lists.
+MOST_NAMED = 20
 # What a frame has: pyarrow, and the others.
 FRAMES = ("column_names", "columns")
 # What a column has, one of them.
@@ -348,6 +350,29 @@ def names_of(x: Any) -> Any:
     if hasattr(kind, "collect_schema"):  # lazy, where `columns` would be slow
         return x.collect_schema().names()
     return next((getattr(x, name) for name in FRAMES if hasattr(kind, name)), None)
+
+
+def check_named(argument: str, names: Sequence[Any], there: Any) -> None:
+    """Refuse names that are not each that of one column of a frame, before a record is read."""
+    listed = list(there)
+    for name in names:
+        number = listed.count(name)
+        if number > 1:
+            raise ValueError(
+                f"{argument} must have names of one column each, got {name!r} for {number}"
+            )
+        if not number:
+            raise ValueError(
+                f"{argument} must be some of the frame's, got {name!r} where there are "
+                f"{', '.join(map(repr, listed[:MOST_NAMED]))}"
+                f"{', ...' if len(listed) > MOST_NAMED else ''}"
+            )
+
+
+def listed_names(names: Any, there: Any) -> list[Any]:
+    """One name of a column, which may be a tuple, or several, as a list."""
+    is_one = isinstance(names, str) or not isinstance(names, Iterable)
+    return [names] if is_one or (isinstance(names, tuple) and names in list(there)) else list(names)
 
 
 def check_width(columns: int) -> None:

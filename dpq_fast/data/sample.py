@@ -21,6 +21,7 @@ from dpq_fast.data.columns import (
     as_column,
     as_float64,
     check_counts,
+    check_declared,
     in_order,
     is_ready,
     refuse_nan,
@@ -259,6 +260,7 @@ class Sample:
                 raise ValueError("assume_sorted must be left out for a column of a table")
             return Reader(passes, bounds, lattice, nan_policy)
         _checks.check_column(x)
+        check_declared(x)
         return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)
 
     @classmethod

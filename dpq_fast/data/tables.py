@@ -418,14 +418,14 @@ class Table:
 
     def __getitem__(self, names: Any) -> TableColumns:
         """One column, or several of keys."""
-        chosen = (names,) if isinstance(names, str) else tuple(names)
+        chosen = tuple(_checks.listed_names(names, self.names))
         for name in chosen:
             if self.names.count(name) != 1:
                 raise ValueError(f"name must be that of one column of the table, got {name!r}")
         return TableColumns(self, chosen)
 
     def __repr__(self) -> str:
-        return f"Table({', '.join(self.names)})"
+        return f"Table({', '.join(map(str, self.names))})"
 
     def answer(self, tasks: Sequence[Task[Any] | GroupQuery]) -> list[Any]:
         """One pass over the rows: the state of each task. Private.

@@ -36,7 +36,7 @@ def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
     if isinstance(source, Mapping):
         return Batches(list(source), lambda names: [source], workers, progress)
     names = _checks.names_of(source)
-    if names is None or not all(isinstance(name, str) for name in names):
+    if names is None:
         return None
     return Batches(list(names), _of_slices(source), workers, progress)
 
