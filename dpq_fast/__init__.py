@@ -23,14 +23,18 @@ from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
+from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee
 
 if TYPE_CHECKING:
     from dpq_fast import audit, plots, reference
 
 __all__ = [
     "CDF",
+    "Accountant",
     "AggTree",
+    "BudgetExceeded",
     "Estimate",
+    "Guarantee",
     "PartialTree",
     "Plan",
     "Sample",
@@ -96,4 +100,4 @@ def _version() -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted(__all__)

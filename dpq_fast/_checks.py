@@ -13,7 +13,7 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Rational, Real
 from typing import Any, NamedTuple
 
@@ -147,8 +147,8 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
     raise ValueError(f"bounds must have a finite difference, got ({low}, {high})")
 
 
-def _check_ends(bounds: Any) -> tuple[float, float]:
-    """Two real numbers."""
+def check_pair(bounds: Any) -> tuple[Any, Any]:
+    """The two ends of public `bounds`, of whatever kind."""
     try:
         first, second = bounds
     except TypeError:
@@ -160,6 +160,12 @@ def _check_ends(bounds: Any) -> tuple[float, float]:
             "bounds must be two real numbers (low, high), "
             f"got {type(bounds).__name__} of length {len(bounds)}"
         ) from None
+    return first, second
+
+
+def _check_ends(bounds: Any) -> tuple[float, float]:
+    """Two real numbers."""
+    first, second = check_pair(bounds)
     return _real("bounds[0]", first), _real("bounds[1]", second)
 
 
@@ -331,6 +337,8 @@ def check_column(x: Any) -> None:
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
 
 
+# How many names of columns a message lists.
+MOST_NAMED = 20
 # What a frame has: pyarrow, and the others.
 FRAMES = ("column_names", "columns")
 # What a column has, one of them.
@@ -343,6 +351,29 @@ def names_of(x: Any) -> Any:
     if hasattr(kind, "collect_schema"):  # lazy, where `columns` would be slow
         return x.collect_schema().names()
     return next((getattr(x, name) for name in FRAMES if hasattr(kind, name)), None)
+
+
+def check_named(argument: str, names: Sequence[Any], there: Any) -> None:
+    """Refuse names that are not each that of one column of a frame, before a record is read."""
+    listed = list(there)
+    for name in names:
+        number = listed.count(name)
+        if number > 1:
+            raise ValueError(
+                f"{argument} must have names of one column each, got {name!r} for {number}"
+            )
+        if not number:
+            raise ValueError(
+                f"{argument} must be some of the frame's, got {name!r} where there are "
+                f"{', '.join(map(repr, listed[:MOST_NAMED]))}"
+                f"{', ...' if len(listed) > MOST_NAMED else ''}"
+            )
+
+
+def listed_names(names: Any, there: Any) -> list[Any]:
+    """One name of a column, which may be a tuple, or several, as a list."""
+    is_one = isinstance(names, str) or not isinstance(names, Iterable)
+    return [names] if is_one or (isinstance(names, tuple) and names in list(there)) else list(names)
 
 
 def check_width(columns: int) -> None:

@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dpq_fast import _checks
 from dpq_fast._arguments import Function, in_our_words
 from dpq_fast.data.tables import table_of
 from dpq_fast.mechanisms.aggregates import count, mean, sum
@@ -48,14 +49,19 @@ class FrameReleases:
     def describe(self, **options: Any) -> Any:
         return describe(self._frame, **options)
 
-    def _one(self, name: str) -> Any:
-        return self._some([name])
+    def _one(self, name: Any) -> Any:
+        return self._some("column", [name])
 
-    def _some(self, names: Sequence[str]) -> Any:
+    def _keys(self, by: Any) -> Any:
+        there = () if self._table is not None else _checks.names_of(self._frame)
+        return self._some("by", _checks.listed_names(by, there))
+
+    def _some(self, argument: str, names: list[Any]) -> Any:
         if self._table is not None:
             return self._table[names]
         frame = self._frame
-        return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
+        _checks.check_named(argument, names, _checks.names_of(frame))
+        return frame.select(names) if hasattr(frame, "select") else frame[names]
 
 
 def _shown(first: Sequence[str]) -> Callable[[Function], Function]:
@@ -86,7 +92,7 @@ def _of_column(function: Callable[..., Any]) -> Callable[..., Any]:
 def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     @_shown(["column"])
     @functools.wraps(function)
-    def method(self: FrameReleases, column: str, *arguments: Any, **options: Any) -> Any:
+    def method(self: FrameReleases, column: Any, *arguments: Any, **options: Any) -> Any:
         return function(self._one(column), *arguments, **options)
 
     return method
@@ -95,11 +101,8 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
 def _by_group(function: Callable[..., Any]) -> Callable[..., Any]:
     @_shown(["column", "by"])
     @functools.wraps(function)
-    def method(
-        self: FrameReleases, column: str, by: str | Sequence[str], *arguments: Any, **options: Any
-    ) -> Any:
-        keys = self._some([by] if isinstance(by, str) else list(by))
-        return function(self._one(column), keys, *arguments, **options)
+    def method(self: FrameReleases, column: Any, by: Any, *arguments: Any, **options: Any) -> Any:
+        return function(self._one(column), self._keys(by), *arguments, **options)
 
     return method
 

@@ -24,7 +24,8 @@ def public() -> dict[str, Callable[..., Any]]:
     """Every public callable with arguments of its own, by the name that it refuses by."""
     own = {name: getattr(dpq, name) for name in dpq.__all__}
     found = {name: each for name, each in own.items() if callable(each)}
-    found |= {name: getattr(dpq.privacy, name) for name in ("Accountant", "compose")}
+    del found["BudgetExceeded"]  # which is raised, and takes a message
+    found["compose"] = dpq.privacy.compose
     for kind in (dpq.Sample, dpq.Table, dpq.AggTree, dpq.PartialTree, dpq.privacy.Accountant):
         for name in ("of", "from_batches", "from_engine", "tune", "open"):
             if hasattr(kind, name):

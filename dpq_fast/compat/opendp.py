@@ -310,13 +310,15 @@ def make_sum(
     ImportError, TypeError, ValueError, opendp.mod.OpenDPException
         As in `make_quantile`.
     """
-    clip = _clip(bounds, q, lower, upper)
     return _measurement(
         _sum,
         (input_domain, input_metric, output_measure),
         budget,
         dict(
-            **clip,
+            bounds=bounds,
+            q=q,
+            lower=lower,
+            upper=upper,
             method=method,
             share=share,
             expected_n=expected_n,
@@ -372,13 +374,15 @@ def make_mean(
     ImportError, TypeError, ValueError, opendp.mod.OpenDPException
         As in `make_quantile`.
     """
-    clip = _clip(bounds, q, lower, upper)
     return _measurement(
         _mean,
         (input_domain, input_metric, output_measure),
         budget,
         dict(
-            **clip,
+            bounds=bounds,
+            q=q,
+            lower=lower,
+            upper=upper,
             method=method,
             share=share,
             expected_n=expected_n,
@@ -537,16 +541,6 @@ def _then(constructor: Callable[..., Any], *arguments: Any, **options: Any) -> A
     return mod._PartialConstructor(
         lambda domain, metric: constructor(domain, metric, *arguments, **options)
     )
-
-
-def _clip(bounds: Any, q: Any, lower: Any, upper: Any) -> dict[str, Any]:
-    """The clip of a sum as our functions take it."""
-    if bounds is None:
-        return dict(q=q, lower=lower, upper=upper)
-    if (q, lower, upper) != (AUTO, 0.0, None):
-        raise ValueError("bounds must be left out where q, lower or upper is given")
-    low, high = _checks.check_bounds(bounds)
-    return dict(q=None, lower=low, upper=high)
 
 
 def _measurement(

@@ -91,6 +91,25 @@ def as_column(x: Any, unit: AnyUnit = None) -> NDArray[Any]:
     return column
 
 
+# Types of NumPy's arrays that hold neither numbers nor times nor what stands for a missing one:
+# bytes, complex numbers, strings and records of fields.
+NO_NUMBERS = frozenset("ScUV")
+
+
+def check_declared(x: Any) -> None:
+    """Refuse, before a record is read, an array of a type that has no number and no missing one.
+
+    That is said of any record, by the type alone. Of other types it is not: strings may be what a
+    reader makes of a column of nothing but missing records. These are refused once they are read.
+    """
+    unit: AnyUnit = None
+    if isinstance(x, Timed):
+        x, unit = x.column, x.unit
+    if type(x) is np.ndarray and x.dtype.kind in NO_NUMBERS and x.size:
+        if not isinstance(unit, Presence):
+            refuse(f"dtype {x.dtype}", unit)
+
+
 def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:
     if isinstance(x, np.ma.MaskedArray):
         missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
@@ -133,7 +152,7 @@ def _known(x: Any) -> Any:
     if isinstance(known, narwhals.LazyFrame):
         known = known.collect()
     if isinstance(known, narwhals.DataFrame):
-        known = known[known.columns[0]]  # of one column: `check_column`
+        known = known[:, 0]  # of one column: `check_column`; by place, as names may be numbers
     return known
 
 
@@ -217,7 +236,7 @@ def _declared(series: Any) -> Any:
     return native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
 
 
-def check_declared(column: Any, unit: AnyUnit) -> None:
+def check_type(column: Any, unit: AnyUnit) -> None:
     """Refuse a column of no records for the type that it declares; one of objects says nothing."""
     series = _known(column)
     if series is None or isinstance(unit, Presence):

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import as_column, as_float64, check_counts, refuse_nan
+from dpq_fast.data.columns import (
+    as_column,
+    as_float64,
+    check_counts,
+    check_declared,
+    refuse_nan,
+)
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, Passes, chunks_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
@@ -100,6 +106,7 @@ class Records:
             records = cls(passes, n_is_public=nan_policy == "raise")
             return lambda: records._checked(nan_policy)
         _checks.check_column(x)
+        check_declared(x)
         if counts is not None:
             (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
 

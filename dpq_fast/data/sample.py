@@ -22,6 +22,7 @@ from dpq_fast.data.columns import (
     as_column,
     as_float64,
     check_counts,
+    check_declared,
     in_order,
     is_ready,
     refuse_nan,
@@ -262,6 +263,7 @@ class Sample:
                 raise ValueError("assume_sorted must be left out for a column of a table")
             return Reader(passes, bounds, lattice, nan_policy)
         _checks.check_column(x)
+        check_declared(x)
         if counts is not None:
             (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
         return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data import rounds
-from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_declared, refuse_nan
+from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_type, refuse_nan
 from dpq_fast.data.keys import Groups, KeyCounts, KeyTotals, declared_kind, totals_of
 from dpq_fast.data.passes import Query, State, scan
 from dpq_fast.data.queries import AnyMissing, Sums
@@ -367,7 +367,7 @@ class Declaring(ABC):
         """Refuse a column that can not be read in a unit, for its type."""
         column = self.declared(name)
         if column is not None:
-            check_declared(column, unit)
+            check_type(column, unit)
 
     def kind(self, name: str) -> str | None:
         """The kind of a column of keys, None if it does not say; other types are refused."""
@@ -469,7 +469,7 @@ class Table:
 
     def __getitem__(self, names: Any) -> TableColumns:
         """One column, or several of keys."""
-        chosen = (names,) if isinstance(names, str) else tuple(names)
+        chosen = tuple(_checks.listed_names(names, self.names))
         for name in chosen:
             if self.names.count(name) != 1:
                 raise ValueError(
@@ -484,7 +484,7 @@ class Table:
         return self.names
 
     def __repr__(self) -> str:
-        return f"Table({', '.join(self.names)})"
+        return f"Table({', '.join(map(str, self.names))})"
 
     def check_records(self, name: str, unit: AnyUnit) -> None:
         """Refuse a column of records for its type, where the engine knows it."""

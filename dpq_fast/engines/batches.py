@@ -39,12 +39,13 @@ def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
     if isinstance(source, Mapping):
         return Batches(list(source), lambda names: [source], workers, progress)
     names = _checks.names_of(source)
-    if names is None or not all(isinstance(name, str) for name in names):
+    if names is None:
         return None
     return Batches(list(names), _of_slices(source), workers, progress)
 
 
 def empty_of_arrow(schema: Any) -> Callable[[str], Any]:
+    """What gives a column of Arrow without a row, by its name."""
     pa = _checks.extra("pyarrow", "a table of Arrow", "arrow")
     return lambda name: pa.chunked_array([], schema.field(name).type)
 

@@ -15,6 +15,7 @@ from dpq_fast._arguments import refuse_misfit
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.aggregates import AUTO, public_clip
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -81,7 +82,12 @@ def in_durations(function: Function) -> Function:
 
 
 def _door(function: Function, kinds: tuple[str, ...]) -> Function:
+    # of a sum they are ends of a clip, and no answers of a lattice lie between them
+    clips = inspect.signature(function).parameters.keys() >= {"bounds", "lower"}
+
     def of_times(x: Any, *arguments: Any, **options: Any) -> Any:
+        if clips:
+            options = _ends_of(options)
         x, unit, options = placed(x, **options)
         if unit is None:
             return function(x, *arguments, **options)
@@ -103,6 +109,17 @@ def _door(function: Function, kinds: tuple[str, ...]) -> Function:
             raise
 
     return cast(Function, call)
+
+
+def _ends_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a sum, with `bounds` as the ends of its clip."""
+    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
+    ends = public_clip(*(given[name] for name in ("bounds", "q", "lower", "upper")))
+    if given.pop("bounds") is None:
+        return options
+    return {name: given[name] for name in options if name != "bounds"} | dict(
+        zip(("q", "lower", "upper"), ends, strict=True)
+    )
 
 
 class Drawable(Protocol):

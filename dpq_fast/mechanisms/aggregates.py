@@ -478,6 +478,7 @@ def sum(
     x: Any,
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -506,11 +507,14 @@ def sum(
         where `upper`, `lower` or `resolution` is one; means of times, too (`Sample.of`).
     epsilon : float
         Total budget of the call, positive and finite. Public, as all that follow but `counts`.
+    bounds : (low, high), optional
+        A public clip, chosen without looking at `x`: the records are clamped to it, none is
+        searched for, and all of `epsilon` goes to the sum. In place of `q`, `lower` and `upper`.
     q : float, "auto" or None, default "auto"
         The level that the records are clipped at. "auto": so high that about
         1 / (`share` * `epsilon`) records lie above the clip, however many there are; 0.99 for the
-        other methods. None: no private clip; the records are clamped to [`lower`, `upper`], and
-        all of `epsilon` goes to the sum.
+        other methods. None: a public clip to [`lower`, `upper`], as by
+        `bounds`.
     lower : float or None, default 0
         The lower end of the clip; smaller records count as `lower`. None if only `upper` is known,
         and the lower end is found, at level 1 - q; or neither, and the records below zero and the
@@ -590,7 +594,7 @@ def sum(
     heavy tails. See `privacy.aggregates` for how `share`, `split` and `offset` follow from that.
     The first clip that the search tries is `beta` - 1 above `lower`: choose a unit in which
     records are larger, or a smaller `beta`. If bounds are known, within a factor of two, a public
-    clip has the least error.
+    clip to these `bounds` has the least error.
 
     **Cost.** A pass for the clip, one for each side, and one for the sum, which takes about as
     long as ``x.sum()``.
@@ -611,6 +615,7 @@ def sum(
     True
     """
     generator = default_rng(rng)
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clipping = Clipping(
         method_options,
         epsilon=epsilon,
@@ -643,6 +648,7 @@ def mean(
     x: Any,
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -665,7 +671,7 @@ def mean(
 
     Parameters
     ----------
-    x, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors
+    x, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution, neighbors
         As in `sum`.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `sum`.
@@ -717,6 +723,7 @@ def mean(
     True
     """
     generator = default_rng(rng)
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clipping = Clipping(
         method_options,
         epsilon=epsilon,

@@ -268,6 +268,7 @@ def sum_by(
     *,
     groups: Any,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -297,10 +298,10 @@ def sum_by(
         As in `count_by`.
     epsilon : float
         Budget of the whole call, positive and finite. Public, as all that follow but `counts`.
-    q, lower, upper, method, share, expected_n, resolution
+    bounds, q, lower, upper, method, share, expected_n, resolution
         As in `sum`: by default the clip of each group is a private quantile of its records.
-        ``q=None`` for a public clip [`lower`, `upper`], the same for all groups: better and much
-        faster where it is known within a factor of two. `expected_n` is for each group.
+        `bounds` are a public clip, the same for all groups: better and much faster where it is
+        known within a factor of two. `expected_n` is for each group.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
     confidence, covers
@@ -342,7 +343,7 @@ def sum_by(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> pay, town = rng.normal(50, 10, size=3_000), rng.integers(0, 3, size=3_000)
-    >>> out = sum_by(pay, town, groups=[0, 1, 2], epsilon=1.0, q=None, lower=0, upper=100)
+    >>> out = sum_by(pay, town, groups=[0, 1, 2], epsilon=1.0, bounds=(0, 100))
     >>> bool((out.values > 0).all())
     True
     """
@@ -353,6 +354,7 @@ def sum_by(
         method_options,
         dict(counts=counts, nan_policy=nan_policy, accountant=accountant, rng=rng, workers=workers),
         epsilon=epsilon,
+        bounds=bounds,
         q=q,
         lower=lower,
         upper=upper,
@@ -376,6 +378,7 @@ def mean_by(
     *,
     groups: Any,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -401,7 +404,7 @@ def mean_by(
 
     Parameters
     ----------
-    x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution
+    x, by, groups, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution
         As in `sum_by`.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
@@ -440,7 +443,7 @@ def mean_by(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> pay, town = rng.normal(50, 10, size=3_000), rng.integers(0, 3, size=3_000)
-    >>> out = mean_by(pay, town, groups=[0, 1, 2], epsilon=1.0, q=None, lower=0, upper=100)
+    >>> out = mean_by(pay, town, groups=[0, 1, 2], epsilon=1.0, bounds=(0, 100))
     >>> bool((abs(out.values - 50.0) < 10.0).all())
     True
     """
@@ -451,6 +454,7 @@ def mean_by(
         method_options,
         dict(counts=counts, nan_policy=nan_policy, accountant=accountant, rng=rng, workers=workers),
         epsilon=epsilon,
+        bounds=bounds,
         q=q,
         lower=lower,
         upper=upper,
@@ -485,6 +489,8 @@ def _clipped(
     **clip: Any,
 ) -> GroupValues:
     """A sum or a mean of each group."""
+    ends = (clip.pop(key) for key in ("bounds", "q", "lower", "upper"))
+    clip |= zip(("q", "lower", "upper"), privacy.aggregates.public_clip(*ends), strict=True)
     spent = {key: options[key] for key in ("split", "noise") if key in options}
     calibration = privacy.aggregates_by.calibrate(
         public_by=public_by,

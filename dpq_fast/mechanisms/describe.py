@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -37,7 +37,8 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    column, statistic : str
+    column : str, or what else pandas takes for a name
+    statistic : str
     release : callable
         Takes a column and `rng`.
     epsilon : float
@@ -89,19 +90,19 @@ def describe(
         Private. Of pandas, polars, pyarrow or whatever narwhals knows; a mapping from names to
         columns; a `Table`, or what an engine holds (`Table.of`): then all parts share their passes.
         A row is a record: it has a value, or none, in each column. Names of
-        columns are public.
+        columns are public, and distinct: strings, and of pandas whatever it takes.
     epsilon : float
         Budget of the whole call, positive and finite. Public, as all that follow.
-    bounds : mapping of str to (low, high)
+    bounds : mapping of names to (low, high)
         Of each column, chosen without looking at the records; times or durations where it holds
         these, 0 and 1 for booleans.
-    columns : sequence of str, optional
+    columns : sequence of names, optional
         Which columns, in which order. Default: those that `bounds` has.
     resolution : optional
         As in `quantile`, one for all columns or a mapping from names.
     q : float or array_like of float, default (0.25, 0.5, 0.75)
         Levels of the quantiles, in one dimension.
-    by : str or sequence of str, optional
+    by : name or sequence of names, optional
         Columns of keys: a description of each group.
     groups : sequence of keys, or of tuples of them, optional
         The groups, as in `quantile_by`. Default: those that a private selection keeps
@@ -179,11 +180,11 @@ def describe(
     levels = Levels(q)
     if np.ndim(q) > 1:
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
-    library = _library(frame)
     frame = table_of(frame, workers) or frame
     there = _names(frame)
     names = _columns(there, bounds, columns)
     keys = _keys(there, by, groups, delta, public_by)
+    library = _library(frame)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
@@ -251,8 +252,8 @@ def describe(
     return _framed(library, cells)
 
 
-def _names(frame: Any) -> Container[str]:
-    """The public names of the columns of a frame."""
+def _names(frame: Any) -> list[Any]:
+    """The public names of the columns of a frame, which are strings but for pandas."""
     if isinstance(frame, Table):
         return frame.names
     there: Any = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
@@ -260,11 +261,12 @@ def _names(frame: Any) -> Container[str]:
         raise TypeError(
             f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}"
         )
-    names: Container[str] = there
+    names = list(there)
+    _checks.check_named("columns", names, names)
     return names
 
 
-def _columns(there: Container[str], bounds: Any, columns: Any) -> list[str]:
+def _columns(there: list[Any], bounds: Any, columns: Any) -> list[Any]:
     """The columns to describe: public names that the frame has, and bounds."""
     if not isinstance(bounds, Mapping):
         raise TypeError(
@@ -275,11 +277,10 @@ def _columns(there: Container[str], bounds: Any, columns: Any) -> list[str]:
     names = list(bounds if columns is None else columns)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"columns must be one or more distinct names, got {names}")
+    _checks.check_named("columns", names, there)
     for name in names:
         if name not in bounds:
             raise ValueError(f"bounds must have each of the columns, got none for {name!r}")
-        if name not in there:
-            raise ValueError(f"columns must be some of the frame's, got {name!r}")
         if not isinstance(bounds[name], Sequence) or len(bounds[name]) != 2:
             raise ValueError(f"bounds must be two ends (low, high) for {name!r}")
     return names
@@ -290,13 +291,13 @@ def _of(option: Any, name: str) -> Any:
     return option.get(name) if isinstance(option, Mapping) else option
 
 
-def _keys(there: Container[str], by: Any, groups: Any, delta: Any, public_by: bool) -> list[str]:
+def _keys(there: list[Any], by: Any, groups: Any, delta: Any, public_by: bool) -> list[Any]:
     """The columns of keys, if any."""
     if by is None:
         if groups is not None or delta or public_by:
             raise ValueError("groups, delta and public_by must be left out without by")
         return []
-    keys = [by] if isinstance(by, str) else list(by)
+    keys = _checks.listed_names(by, there)
     for key in keys:
         if key not in there or key in ("column", *SHARES):
             raise ValueError(
@@ -332,15 +333,16 @@ def _down(exact: Fraction) -> float:
     return part if Fraction(part) <= exact else math.nextafter(part, 0.0)
 
 
-def _reader(frame: Any, names: list[str]) -> Callable[[str], Any]:
+def _reader(frame: Any, names: list[Any]) -> Callable[[Any], Any]:
     """What gives a column of a frame; those that are lazy are asked for all columns at once."""
     if isinstance(frame, Mapping):
         return frame.__getitem__
     narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
-    known = narwhals.from_native(frame).select(names)
+    known = narwhals.from_native(frame)
     if isinstance(known, narwhals.LazyFrame):
-        known = known.collect()
-    return lambda name: known[name].to_native()
+        known = known.select(names).collect()
+    there = list(_checks.names_of(known))  # by place: names of pandas may be numbers, or tuples
+    return lambda name: known[:, there.index(name)].to_native()
 
 
 def _labelled(

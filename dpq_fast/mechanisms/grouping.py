@@ -15,7 +15,7 @@ from randomgen import ChaCha
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts
+from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts, check_declared
 from dpq_fast.data.keys import (
     BLOCK,
     Groups,
@@ -442,6 +442,7 @@ class HeldRows:
     def __init__(self, x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> None:
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         _checks.check_column(untimed(x))
+        check_declared(x)
         self._x, self._by, self._counts = x, by, counts
         self._nan_policy, self._threads = nan_policy, threads
 

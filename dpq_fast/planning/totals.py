@@ -17,6 +17,7 @@ from dpq_fast.planning.plans import Plan
 from dpq_fast.planning.requests import Request, Row
 from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places_of, public_rng
 from dpq_fast.planning.shapes import guesses_of
+from dpq_fast.privacy.aggregates import AUTO, public_clip
 
 # Sums and means are released less often than quantiles: they take longer.
 SLOW = 2.5
@@ -41,7 +42,7 @@ def plan_sum(
     n, epsilon, level
         As in `plan`.
     guess : frozen distribution or array_like of float
-        As in `plan`. Left out only for a public clip (``q=None``): then the largest errors over the
+        As in `plan`. Left out only for a public clip (`bounds`): then the largest errors over the
         shapes of `plan` inside the clip.
     target : float, optional
         As in `plan`: an error in the unit of the data.
@@ -49,8 +50,8 @@ def plan_sum(
         How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
         levels.
     **options
-        As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
-        `resolution`, `neighbors`, `max_contributions` and those of the method.
+        As they will be given to `sum`: `bounds`, `q`, `lower`, `upper`, `method`, `share`,
+        `expected_n`, `resolution`, `neighbors`, `max_contributions` and those of the method.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def plan_sum(
 
     Examples
     --------
-    >>> out = plan_sum(n=1_000, q=None, lower=0, upper=10, epsilon=[0.5, 1.0])
+    >>> out = plan_sum(n=1_000, bounds=(0, 10), epsilon=[0.5, 1.0])
     >>> bool(out.values.expected[0] > out.values.expected[1])
     True
     """
@@ -111,7 +112,7 @@ def plan_mean(
 
     Examples
     --------
-    >>> out = plan_mean(n=1_000, q=None, lower=0, upper=10, epsilon=1.0)
+    >>> out = plan_mean(n=1_000, bounds=(0, 10), epsilon=1.0)
     >>> bool(0.0 < out.values.expected[0] < 0.1)
     True
     """
@@ -133,17 +134,20 @@ def _plan_total(
     for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
         if name in options:
             raise TypeError(f"{name} must be left out for a plan")
-    public = "q" in options and options["q"] is None
+    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
+    q, lower, upper = public_clip(given["bounds"], given["q"], given["lower"], given["upper"])
+    public = q is None
     if guess is None and not public:
-        raise ValueError("guess must be given unless q is None")
-    bounds = (options.get("lower", 0.0), options.get("upper")) if public else None
+        raise ValueError("guess must be given unless bounds are, or q is None")
+    method = "none" if public else options.get("method", "unbounded")
+    bounds = (lower, upper) if public else None
     if guess is None:
         guesses, text = guesses_of(None, _checks.check_bounds(bounds))
     else:
         guesses, text = guesses_of(Guess.of(guess, bounds), None)
 
     def rows_of(one_guess: Guess) -> Callable[[float], list[Row]]:
-        one = Totals(release, n, one_guess, options, request.releases, len(guesses))
+        one = Totals(release, n, one_guess, options, method, request.releases, len(guesses))
         return lambda budget: [one.row(budget, request.level)]
 
     title = (
@@ -165,6 +169,8 @@ class Totals:
     guess : Guess
     options : dict
         Further arguments of the release.
+    method : str
+        What finds the clip; "none" for a public one.
     releases : int
     guesses : int
         How many there are, one of which is this one.
@@ -176,12 +182,13 @@ class Totals:
         n: int,
         guess: Guess,
         options: dict[str, Any],
+        method: str,
         releases: int,
         guesses: int,
     ) -> None:
         self._release = release
         self._n = n
-        self._options = options
+        self._options, self._method = options, method
         places = places_of(n, np.array([0.0, float(n)]))
         samples, draws = numbers_of(releases, places.size, guesses)
         self._draws = math.ceil(draws / SLOW)
@@ -206,6 +213,4 @@ class Totals:
             errors[np.isnan(errors)] = np.inf  # sums beyond float64
             found.append((np.zeros_like(errors), errors))
         _, values, uncertainty = summary(Outcomes.of_each(found), level)
-        public = "q" in self._options and self._options["q"] is None
-        method = "none" if public else self._options.get("method", "unbounded")
-        return Row(epsilon, method, True, None, self._n, None, values, uncertainty)
+        return Row(epsilon, self._method, True, None, self._n, None, values, uncertainty)

@@ -171,7 +171,16 @@ def _total(terms: Iterable[float | None]) -> float | None:
 
 
 class BudgetExceeded(ValueError):
-    """A release was refused because it would overdraw its `Accountant`; no data was touched."""
+    """A release was refused because it would overdraw its `Accountant`; no data was touched.
+
+    Examples
+    --------
+    >>> try:
+    ...     Accountant(1.0).charge(Guarantee(2.0))
+    ... except BudgetExceeded as refused:
+    ...     print(str(refused)[:51])
+    a release must fit the budget of epsilon=1.0, delta
+    """
 
 
 class Entry(NamedTuple):

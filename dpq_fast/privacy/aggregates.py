@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from dpq_fast._checks import (
     MAX_COUNT,
@@ -40,6 +40,7 @@ from dpq_fast._checks import (
     check_epsilon,
     check_max_contributions,
     check_nonnegative,
+    check_pair,
 )
 from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
 from dpq_fast.privacy.above_threshold import (
@@ -261,6 +262,18 @@ def aim_of(q: float | str | None, method: str) -> tuple[float | None, float]:
     return (None if q is None else float(Levels(_real("q", q)).values[0])), OFFSET
 
 
+def public_clip(
+    bounds: Any, q: float | str | None, lower: Any, upper: Any
+) -> tuple[float | str | None, Any, Any]:
+    """`q`, `lower` and `upper` of `sum`: those given, or those of a public clip to `bounds`."""
+    if bounds is None:
+        return q, lower, upper
+    if (q, lower, upper) != (AUTO, 0.0, None):
+        raise ValueError("bounds must be left out where q, lower or upper is given")
+    low, high = check_pair(bounds)
+    return None, low, high
+
+
 def share_of(epsilon: float, expected_n: int | None = None, max_contributions: int = 1) -> float:
     """The part of `epsilon` that a clip has by default.
 
@@ -309,6 +322,7 @@ def _least_width(
 def calibrate(
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -327,6 +341,8 @@ def calibrate(
     ----------
     epsilon : float
         Total budget, per person.
+    bounds : (float, float), optional
+        A public clip, in place of `q`, `lower` and `upper`.
     q : float, "auto" or None
         The level of the clip, away from the end that is known; None for a public clip. See
         `aim_of`.
@@ -352,6 +368,7 @@ def calibrate(
     -------
     Calibration
     """
+    q, lower, upper = public_clip(bounds, q, lower, upper)
     check_choice("method", method, METHODS)
     k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
     epsilon = check_epsilon(epsilon)

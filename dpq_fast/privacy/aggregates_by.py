@@ -116,6 +116,7 @@ def calibrate_count(
 def calibrate(
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -139,7 +140,7 @@ def calibrate(
         As in `sum_by`.
     delta, selection_share
         As in `calibrate_count`.
-    q, lower, upper, method, share, split, noise, expected_n, resolution
+    bounds, q, lower, upper, method, share, split, noise, expected_n, resolution
         As in `privacy.aggregates.calibrate`; `expected_n` is for each group.
 
     Returns
@@ -147,6 +148,7 @@ def calibrate(
     Calibration or kept_groups.Calibration
     """
     clip: dict[str, Any] = dict(
+        bounds=bounds,
         q=q,
         lower=lower,
         upper=upper,

@@ -242,6 +242,7 @@ def sum(
     x: Any,
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -269,6 +270,8 @@ def sum(
         Private values in any order.
     epsilon : float
         Budget of the call. Public.
+    bounds : (float, float), optional
+        A public clip.
     q : float, "auto" or None
         The level of the clip, None for a public one.
     lower, upper : float or None
@@ -302,6 +305,7 @@ def sum(
     -------
     float or Estimate
     """
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clipping = Clipping.of(
         method_options,
         epsilon=epsilon,
@@ -339,6 +343,7 @@ def mean(
     x: Any,
     *,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -362,7 +367,7 @@ def mean(
 
     Parameters
     ----------
-    x, epsilon, q, lower, upper, method, share, resolution, neighbors, counts, nan_policy, \
+    x, epsilon, bounds, q, lower, upper, method, share, resolution, neighbors, counts, nan_policy, \
 max_contributions, accountant, rng, **method_options
         As in `sum`.
     confidence, covers : optional
@@ -372,6 +377,7 @@ max_contributions, accountant, rng, **method_options
     -------
     float or Estimate
     """
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clipping = Clipping.of(
         method_options,
         epsilon=epsilon,

@@ -162,6 +162,7 @@ def sum_by(
     *,
     groups: Any,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -186,8 +187,8 @@ def sum_by(
 
     Parameters
     ----------
-    x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
-public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
+    x, by, groups, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution, \
+neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
 delta, selection_share, **method_options
         As in `dpq_fast.sum_by`.
 
@@ -196,6 +197,7 @@ delta, selection_share, **method_options
     GroupValues
     """
     clip: dict[str, Any] = dict(
+        bounds=bounds,
         q=q,
         lower=lower,
         upper=upper,
@@ -235,6 +237,7 @@ def mean_by(
     *,
     groups: Any,
     epsilon: float,
+    bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
@@ -259,8 +262,8 @@ def mean_by(
 
     Parameters
     ----------
-    x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
-public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
+    x, by, groups, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution, \
+neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
 delta, selection_share, **method_options
         As in `dpq_fast.mean_by`.
 
@@ -269,6 +272,7 @@ delta, selection_share, **method_options
     GroupValues
     """
     clip: dict[str, Any] = dict(
+        bounds=bounds,
         q=q,
         lower=lower,
         upper=upper,

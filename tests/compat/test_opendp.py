@@ -722,7 +722,6 @@ def test_constructors_take_what_our_functions_take(name):
     own = inspect.signature(getattr(dpq, name)).parameters
     left_out = {*ours.REFUSED, "covers"} if name == "count" else {*ours.REFUSED}
     ours_only = {"input_domain", "input_metric", "output_measure", "budget", "method_options"}
-    ours_only |= {"bounds"} if name in ("sum", "mean") else set()
     assert parameters.keys() - ours_only == own.keys() - left_out - {"method_options"}
     for key in parameters.keys() - ours_only - {"q"}:
         assert parameters[key].default == own[key].default, key

@@ -823,3 +823,62 @@ def test_defaults_of_sums_have_less_error(law, n, epsilon, options, better):
         for side, chosen in enumerate((PLAIN, options)):
             errors[side] += abs(dpq.sum(x, epsilon=epsilon, rng=rng, **chosen) - x.sum())
     assert errors[1] < better * errors[0]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize("more", [{}, {"resolution": 0.5}, {"confidence": 0.9}])
+def test_bounds_are_a_public_clip(implementation, name, more):
+    x, release = np.random.default_rng(5).normal(3.0, 4.0, size=50), getattr(implementation, name)
+    for seed in range(3):
+        common = dict(epsilon=1.0, rng=seed) | more
+        of_bounds = release(x, bounds=(-2, 8), **common)
+        assert of_bounds == release(x, q=None, lower=-2, upper=8, **common)
+        assert of_bounds == release(x.tolist(), bounds=[-2, 8], **common)
+
+
+def test_bounds_of_a_clip_may_be_times():
+    days = np.datetime64("2024-01-01", "D") + np.arange(300)
+    lower, upper = days[0], days[200]
+    common = dict(epsilon=1.0, rng=3)
+    ends = dict(q=None, lower=lower, upper=upper)
+    assert dpq.mean(days, bounds=(lower, upper), **common) == dpq.mean(days, **ends, **common)
+    waits = days - lower
+    ends = dict(q=None, lower=waits[0], upper=waits[200])
+    common["resolution"] = np.timedelta64(1, "D")
+    total = dpq.sum(waits, bounds=(waits[0], waits[200]), **common)
+    assert total == dpq.sum(waits, **ends, **common)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(q=0.9), ValueError, "bounds must be left out where q, lower or upper is given"),
+        (dict(q=None), ValueError, "bounds must be left out where q, lower or upper is given"),
+        (dict(lower=1.0), ValueError, "bounds must be left out where q, lower or upper is given"),
+        (dict(lower=None), ValueError, "bounds must be left out where q, lower or upper is given"),
+        (dict(upper=8.0), ValueError, "bounds must be left out where q, lower or upper is given"),
+        (dict(bounds=(8, 1)), ValueError, r"bounds must be finite with low < high, got \(8.0, 1"),
+        (dict(bounds=5), TypeError, r"bounds must be two real numbers \(low, high\), got 5"),
+        (dict(bounds=(1, 2, 3)), ValueError, "bounds must be two real numbers"),
+        (dict(bounds=(1, np.inf)), ValueError, "bounds must be finite"),
+        (dict(bounds=("a", 2)), TypeError, "must be a real number, got 'a'"),
+        (dict(beta=1.1), TypeError, "beta must be left out for q=None"),
+    ],
+)
+def test_bounds_of_a_clip_are_refused(implementation, name, options, error, message):
+    accountant = privacy.Accountant(1.0)
+    good = dict(epsilon=1.0, bounds=(0, 8), accountant=accountant)
+    with pytest.raises(error, match=f"^{message}|{message}"):
+        getattr(implementation, name)([1.0, 2.0], **good | options)
+    assert not accountant.entries
+    if "given" in message:
+        promise = {key: value for key, value in (good | options).items() if key != "accountant"}
+        with pytest.raises(error):
+            guarantee(name, **promise)
+
+
+def test_a_promise_of_bounds_is_that_of_a_public_clip():
+    for name in ("sum", "mean", "sum_by", "mean_by"):
+        ends = guarantee(name, epsilon=1.0, q=None, lower=0, upper=9)
+        assert guarantee(name, epsilon=1.0, bounds=(0, 9)) == ends

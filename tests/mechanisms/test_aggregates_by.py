@@ -338,3 +338,19 @@ def test_refusals_come_before_the_charge(name, implementation):
     assert len(ledger.history) == 1
     with pytest.raises(ValueError, match=r"^by must have one key for each row of x$"):
         release(pl.Series([1.0]), [0, 1], groups=[0], epsilon=1.0, **clip)
+
+
+@pytest.mark.parametrize("name", ["sum_by", "mean_by"])
+def test_bounds_are_a_public_clip_of_all_groups(implementation, name):
+    rng, release = np.random.default_rng(6), getattr(implementation, name)
+    x, by = rng.normal(3.0, 4.0, size=60), rng.integers(0, 3, size=60)
+    common = dict(groups=[0, 1, 2], epsilon=1.0, rng=4)
+    of_bounds = release(x, by, bounds=(-2, 8), **common)
+    of_ends = release(x, by, q=None, lower=-2, upper=8, **common)
+    np.testing.assert_array_equal(of_bounds.values, of_ends.values)
+    selected = dict(common, groups=None, delta=0.01, epsilon=8.0)
+    of_bounds = release(x, by, bounds=(-2, 8), **selected)
+    of_ends = release(x, by, q=None, lower=-2, upper=8, **selected)
+    np.testing.assert_array_equal(of_bounds.values, of_ends.values)
+    with pytest.raises(ValueError, match=r"^bounds must be left out where q, lower or upper is"):
+        release(x, by, bounds=(-2, 8), upper=8, **common)

@@ -52,7 +52,7 @@ def test_target_of_totals():
     ("given", "error", "message"),
     [
         (dict(n=0), ValueError, "n must be at least 1, got 0"),
-        (dict(guess=None), ValueError, "guess must be given unless q is None"),
+        (dict(guess=None), ValueError, "guess must be given unless bounds are, or q is None"),
         (dict(epsilon=-1), ValueError, "epsilon must be positive and finite, got -1.0"),
         (dict(accountant=None), TypeError, "accountant must be left out for a plan"),
         (dict(rng=1), TypeError, "rng must be left out for a plan"),
@@ -65,3 +65,13 @@ def test_plans_of_totals_refuse_by_the_rule(function, given, error, message):
     options = dict(n=100, guess=NORMAL, epsilon=1.0) | given
     with pytest.raises(error, match="^" + re.escape(message)):
         function(**options)
+
+
+@pytest.mark.parametrize("function", [dpq.plan_sum, dpq.plan_mean])
+def test_plans_take_the_bounds_of_a_public_clip(function):
+    of_bounds = function(n=100, bounds=(2, 10), epsilon=1.0, releases=100)
+    of_ends = function(n=100, q=None, lower=2, upper=10, epsilon=1.0, releases=100)
+    assert str(of_bounds) == str(of_ends)
+    assert of_bounds.method[0] == "none"
+    with pytest.raises(ValueError, match=r"^bounds must be left out where q, lower or upper is"):
+        function(n=100, bounds=(2, 10), upper=10, epsilon=1.0)
