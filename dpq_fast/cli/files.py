@@ -314,7 +314,8 @@ class DuckDBFile(Source):
         self._is_stored = form == "BASE TABLE"
         self._source = f"{_quoted(schema)}.{_quoted(name)}"
         try:
-            self._table = Table.of(f"SELECT * FROM {self._source}", self._connection)
+            with refusals():
+                self._table = Table.of(self._source, self._connection)
         except duckdb.Error:  # a view of what is gone
             raise click.UsageError(f"--table must be one that can be read, got {table}") from None
         self._engine: Any = self._table._engine
