@@ -53,7 +53,7 @@ def _quantiles(name: str, help_text: str) -> click.Command:
     )
     @options.LOWER
     @options.UPPER
-    @options.RESOLUTION
+    @options.RESOLUTION()
     @options.with_privacy
     @options.COUNT
     @options.option(
@@ -263,7 +263,7 @@ def _chosen(
 @options.with_origin
 @options.COLUMN
 @options.BOUNDS(required=True, help="Range of the answers, chosen without looking at the data.")
-@options.RESOLUTION
+@options.RESOLUTION()
 @options.with_privacy
 @options.COUNT
 @options.option(
