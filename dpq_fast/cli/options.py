@@ -243,8 +243,8 @@ def ends_of(lower: Any, upper: Any) -> dict[str, Any]:
 
 
 LATTICE = (
-    "Answers are multiples of G: 1 for whole numbers{}. Default: a power of ten, about 10^-6 of the "
-    "range of --bounds."
+    "Answers are multiples of G: 1 for whole numbers{}. Default: a power of ten, about 10^-6 of "
+    "the range of --bounds."
 )
 RESOLUTION = functools.partial(
     option,
