@@ -243,9 +243,10 @@ class ColumnFiles(Source):
             kinds = {
                 declared_kind(each.schema.empty_table().column(name)) for each in self._data_sets
             }
+        kinds -= {None}  # that of a file of nothing but missing ones
         if len(kinds) > 1:
             raise click.UsageError(f"--by must be of one type in all files, got {name}")
-        return kinds.pop()
+        return kinds.pop() if kinds else None
 
     def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
         def opened() -> Table:
