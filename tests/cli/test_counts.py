@@ -74,7 +74,7 @@ def test_a_count_by_group_stands_in_each_row(people, command):
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("by", [[], TOWNS, ["--by", "town", "--delta", 1e-6]], ids=len)
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2 / 3])
+@pytest.mark.parametrize("epsilon", [1.0, 2 / 3])
 def test_a_count_is_charged_with_the_answer_once_and_fits(people, tmp_path, neighbors, by, epsilon):
     """A budget of just so much pays for both; what is stated is what the parts add up to."""
     budget = tmp_path / "people.budget"

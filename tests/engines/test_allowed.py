@@ -1,6 +1,7 @@
 """What a query in SQL may do, and tables by their names."""
 
 import sqlite3
+import sys
 
 import duckdb
 import pytest
@@ -120,7 +121,7 @@ def test_a_broken_rule_voids_the_guarantee(connection):
 
 
 def test_without_sqlglot_nothing_is_checked(connection, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
     table = dpq.Table.of("select * from staff limit 5", connection)
     assert dpq.count(table["pay"], epsilon=1e6) == 5
 
