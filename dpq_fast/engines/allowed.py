@@ -115,8 +115,9 @@ def _broken(
     kinds = {getattr(exp, kind): said for kind, said in CLAUSES.items() if hasattr(exp, kind)}
     own = {each.alias_or_name.lower() for each in query.find_all(exp.CTE)}
     for part in query.walk():
+        of_a_row = isinstance(part, (exp.Max, exp.Min)) and part.expressions  # of SQLite
         for kind, said in kinds.items():
-            if isinstance(part, kind):
+            if isinstance(part, kind) and not of_a_row:
                 yield said
         if isinstance(part, exp.Anonymous) and part.name.lower() in VOLATILE:
             yield VOLATILE[part.name.lower()]

@@ -106,6 +106,12 @@ def test_queries_that_are_not_understood_are_the_user_s(connection, checked):
     allowed.check_query("select pay from staff", "no such dialect", lambda _: None)
 
 
+def test_the_larger_of_two_numbers_is_no_aggregate(checked):
+    allowed.check_query("select max(pay, 0) as pay from staff", "sqlite", lambda _: None)
+    with pytest.raises(ValueError, match="got an aggregate"):
+        allowed.check_query("select max(pay) as pay from staff", "sqlite", lambda _: None)
+
+
 def test_a_broken_rule_voids_the_guarantee(connection):
     """Why: one record more changes all rows of a window, and two of a limit."""
     for rows, changed in (
