@@ -243,9 +243,10 @@ class ColumnFiles(Source):
             kinds = {
                 declared_kind(each.schema.empty_table().column(name)) for each in self._data_sets
             }
+        kinds -= {None}  # that of a file of nothing but missing ones
         if len(kinds) > 1:
             raise click.UsageError(f"--by must be of one type in all files, got {name}")
-        return kinds.pop()
+        return kinds.pop() if kinds else None
 
     def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
         def opened() -> Table:
@@ -314,7 +315,8 @@ class DuckDBFile(Source):
         self._is_stored = form == "BASE TABLE"
         self._source = f"{_quoted(schema)}.{_quoted(name)}"
         try:
-            self._table = Table.of(f"SELECT * FROM {self._source}", self._connection)
+            with refusals():
+                self._table = Table.of(self._source, self._connection)
         except duckdb.Error:  # a view of what is gone
             raise click.UsageError(f"--table must be one that can be read, got {table}") from None
         self._engine: Any = self._table._engine

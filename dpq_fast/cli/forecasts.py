@@ -48,7 +48,7 @@ NEIGHBORS = options.option(
 @N
 @options.BOUNDS(required=True, type=float, help="Range of the answers, as for the release.")
 @options.GUESS
-@options.RESOLUTION
+@options.RESOLUTION(type=float, help=options.LATTICE.format(""))
 @options.option(
     options.PRIVACY,
     "--epsilon",
@@ -142,7 +142,7 @@ def plan(
     help="What the made-up records are drawn from: normal:MEAN,SD, lognormal:MU,SIGMA or "
     "uniform:LOW,HIGH.  [default: uniform between the bounds]",
 )
-@options.RESOLUTION
+@options.RESOLUTION(type=float, help=options.LATTICE.format(""))
 @options.option(
     options.PRIVACY,
     "--epsilon",

@@ -242,13 +242,17 @@ def ends_of(lower: Any, upper: Any) -> dict[str, Any]:
     }
 
 
-RESOLUTION = option(
+LATTICE = (
+    "Answers are multiples of G: 1 for whole numbers{}. Default: a power of ten, about 10^-6 of "
+    "the range of --bounds."
+)
+RESOLUTION = functools.partial(
+    option,
     RELEASE,
     "--resolution",
     type=Step(),
     metavar="G",
-    help="Answers are multiples of G: 1 for whole numbers, 1D or 1h for times. Default: a power of "
-    "ten, about 10^-6 of the range of --bounds.",
+    help=LATTICE.format(", 1D or 1h for times"),
 )
 
 # Privacy

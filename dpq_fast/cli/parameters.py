@@ -73,7 +73,7 @@ NO_END = "none"
 # A place of records as texts have it: a number, or a time of ISO 8601.
 TIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+]\d\d:?\d\d)?)?"
 # Lengths as NumPy calls them.
-LENGTH = re.compile(r"(\d+)(W|D|h|m|s|ms|us|ns)")
+LENGTH = r"\d+(?:W|D|h|m|s|ms|us|ns)"
 
 
 def place_of(text: str) -> Any:
@@ -87,8 +87,10 @@ def place_of(text: str) -> Any:
 
 def step_of(text: str) -> Any:
     """A number, or a length of time: a number and a unit of NumPy's."""
-    found = LENGTH.fullmatch(text)
-    return float(text) if found is None else np.array(int(found[1])).astype(f"m8[{found[2]}]")[()]
+    if not re.fullmatch(LENGTH, text):
+        return float(text)
+    tick = text.lstrip("0123456789")
+    return np.array(int(text.removesuffix(tick))).astype(f"m8[{tick}]")[()]
 
 
 class Place(click.ParamType):  # type: ignore[type-arg]
@@ -147,8 +149,9 @@ class Bounded(NamedTuple):
 
 
 # The shortest name that leaves two ends, or two ends and a resolution.
-END = rf"(?:{TIME}|[^:]+)"
-BOUNDED = re.compile(rf"(.+?):({END}):({END})(?::([^:]+))?")
+NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)"
+END = rf"(?:{TIME}|{NUMBER})"
+BOUNDED = re.compile(rf"(.+?):({END}):({END})(?::({NUMBER}|{LENGTH}))?")
 
 
 class BoundedColumn(click.ParamType):  # type: ignore[type-arg]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import click
@@ -41,19 +40,22 @@ STEPS = 20
 
 
 def _quantiles(name: str, help_text: str) -> click.Command:
-    """The command for quantiles, or for the median."""
+    """The command for quantiles, or for the median, which has no levels."""
+
+    def unchanged(function: options.Function) -> options.Function:
+        return function
 
     @click.command(name, cls=options.Command, epilog=options.TERMS, help=help_text)
     @options.with_origin
     @options.COLUMN
-    @options.LEVELS
+    @(unchanged if name == MEDIAN else options.LEVELS)
     @options.BOUNDS(
         help="Range of the answers, chosen without looking at the data. Only unbounded_quantile, "
         "which auto then takes, does without."
     )
     @options.LOWER
     @options.UPPER
-    @options.RESOLUTION
+    @options.RESOLUTION()
     @options.with_privacy
     @options.COUNT
     @options.option(
@@ -77,14 +79,9 @@ def _quantiles(name: str, help_text: str) -> click.Command:
     @options.with_intervals
     @options.with_groups
     @options.with_output
-    def command(levels: tuple[list[float], ...], **given: Any) -> None:
+    def command(levels: tuple[list[float], ...] = ([0.5],), **given: Any) -> None:
         _release(name, options.flat(levels), **given)
 
-    if name == MEDIAN:  # the same without levels
-        command.params = [each for each in command.params if each.name != "levels"]
-        decorated = command.callback
-        assert decorated is not None
-        command.callback = functools.partial(decorated, levels=([0.5],))
     return command
 
 
@@ -263,7 +260,7 @@ def _chosen(
 @options.with_origin
 @options.COLUMN
 @options.BOUNDS(required=True, help="Range of the answers, chosen without looking at the data.")
-@options.RESOLUTION
+@options.RESOLUTION()
 @options.with_privacy
 @options.COUNT
 @options.option(

@@ -25,7 +25,7 @@ from dpq_fast.cli.calls import (
 )
 from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer, spelled
-from dpq_fast.cli.parameters import Bounded, BoundedColumn, Numbers, Step
+from dpq_fast.cli.parameters import Bounded, BoundedColumn, Numbers
 
 NO_CLIP = "one number without groups"
 QUARTILES = ([0.25, 0.5, 0.75],)
@@ -93,12 +93,8 @@ def _clipped(name: str, help_text: str) -> click.Command:
     )
     @options.LOWER
     @options.UPPER
-    @options.option(
-        options.RELEASE,
-        "--resolution",
-        type=Step(),
-        metavar="G",
-        help="Records count as the nearest multiple of G. Default: a small power of two.",
+    @options.RESOLUTION(
+        help="Records count as the nearest multiple of G. Default: a small power of two."
     )
     @options.with_privacy
     @options.COUNT

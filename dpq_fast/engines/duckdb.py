@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups, comparable
+from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
+from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
 from dpq_fast.engines.sql import Constants, Grid, PushedDown, Ranges, times
 
 # Declared types: those that are float64 by a cast, and those whose text is.
@@ -66,7 +68,43 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> DuckDB
     if not isinstance(source, str) or not hasattr(connection, "sql"):
         return None
     text = source.strip().rstrip(";")
+    if is_table_name(text):
+        text = f"SELECT * FROM {_named(text, connection)}"
+    check_query(text, "duckdb", lambda name: _view(name, connection))
+    return of_text(text, connection, progress)
+
+
+def of_text(text: str, connection: Any, progress: bool) -> DuckDB:
+    """The engine of a query."""
     return DuckDB(connection.sql(f"SELECT * FROM (\n{text}\n)"), connection, text, progress)
+
+
+def _named(name: str, connection: Any) -> str:
+    """A table of the connection, in full: a variable of Python of that name is none."""
+    found = connection.sql(
+        "SELECT table_catalog, table_schema, table_name, table_catalog = current_database() "
+        "AND table_schema = current_schema() FROM information_schema.tables ORDER BY ALL"
+    ).fetchall()
+    wanted = [part.lower() for part in parts_of(name)]
+    matching = [row for row in found if [p.lower() for p in row[:3]][-len(wanted) :] == wanted]
+    chosen = [row for row in matching if row[3]] or matching
+    if len(chosen) != 1:
+        known = listed([row[2] if row[3] else f"{row[1]}.{row[2]}" for row in found], name)
+        raise ValueError(
+            f"source must be a query, or the name of one of the tables of its connection{known}, "
+            f"got {name!r}"
+        )
+    return ".".join('"' + part.replace('"', '""') + '"' for part in chosen[0][:3])
+
+
+def _view(name: str, connection: Any) -> str | None:
+    """The text of a view; None for what is none."""
+    quoted = name.replace("'", "''")
+    found = connection.sql(
+        "SELECT sql FROM duckdb_views() WHERE NOT internal "
+        f"AND lower(view_name) = lower('{quoted}')"
+    ).fetchall()
+    return found[0][0] if found else None
 
 
 class Literals(Constants):

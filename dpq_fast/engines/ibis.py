@@ -11,6 +11,7 @@ import datetime
 import secrets
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from dpq_fast.data.keys import (
     Groups,
     comparable,
 )
-from dpq_fast.data.tables import Engine
+from dpq_fast.data.tables import Engine, listed
 from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
+from dpq_fast.engines import duckdb
+from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
 from dpq_fast.engines.batches import BATCH, Batches
-from dpq_fast.engines.duckdb import opened as opened_by_duckdb
 from dpq_fast.engines.sql import LONG, Constants, PushedDown, Ranges, times
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
@@ -44,10 +46,13 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Engine
         backend = source.get_backend()
     elif not isinstance(source, str) or not hasattr(connection, "compile"):
         return None
-    text = source if isinstance(source, str) else str(backend.compile(source))
-    text = text.strip().rstrip(";")
+    if isinstance(source, str):
+        if backend.name == "duckdb":
+            return duckdb.opened(source, backend.con, workers, progress)
+        source = _chosen(source.strip().rstrip(";"), backend)
+    text = source if isinstance(source, str) else str(backend.compile(source)).rstrip(";")
     if backend.name == "duckdb":
-        return opened_by_duckdb(text, backend.con, workers, progress)
+        return duckdb.of_text(text, backend.con, progress)
     if backend.name == "sqlite":
         schema = (backend.sql(text) if isinstance(source, str) else source).schema()
         return SQLite(backend.con, text, dict(schema.items()), progress)
@@ -61,6 +66,42 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Engine
         workers,
         progress,
     )
+
+
+def _chosen(text: str, backend: Any) -> Any:
+    """A table by its name, or a query, which is checked."""
+    source: Any = text
+    if is_table_name(text):
+        (*_, name) = parts_of(text)
+        known = backend.list_tables()
+        if name not in known:
+            raise ValueError(
+                "source must be a query, or the name of one of the tables of its connection"
+                f"{listed(known, name)}, got {text!r}"
+            )
+        source = backend.table(name)
+        text = f"SELECT * FROM {text}"
+    check_query(text, backend.name, lambda name: _view(name, backend))
+    return source
+
+
+# How a view is asked for its text, and what stands for its name.
+VIEWS = {
+    "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)",
+    "postgres": (
+        "SELECT view_definition FROM information_schema.views WHERE table_name = lower(%s)"
+    ),
+}
+
+
+def _view(name: str, backend: Any) -> str | None:
+    """The text of a view; None for what is none, or where it is not known."""
+    if backend.name not in VIEWS:
+        return None
+    with closing(backend.con.cursor()) as cursor:
+        cursor.execute(VIEWS[backend.name], (name,))
+        found = cursor.fetchone()
+    return found[0] if found else None
 
 
 def _selected(backend: Any, text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dpq_fast.privacy import Accountant, Guarantee
 BOUNDS = ["--bounds", 0, 100]
 COMMANDS = {
     "quantile": ["--column", "age", "--q", "0.5", *BOUNDS],
+    "median": ["--column", "age", *BOUNDS],
     "cdf": ["--column", "age", *BOUNDS],
     "sum": ["--column", "age", *BOUNDS],
     "mean": ["--column", "age", *BOUNDS],
@@ -63,6 +64,33 @@ def test_commands_refused_for_an_option_charge_nothing(csv_file, budget):
         ["--epsilon", 1, "--q", 2],
     ):
         said("quantile", csv_file, *COMMANDS["quantile"], *options, "--budget", budget)
+    assert charges(budget) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--delimiter", "ab"],
+        ["--decimal", "7"],
+        ["--thousands", "."],
+        ["--strip", "-"],
+        ["--encoding", "none"],
+        ["--skip-lines", -1],
+        ["--skip-lines", 5_000],
+        ["--workers", 0],
+        ["--column", "agee"],
+        ["--resolution", "1h"],
+        ["--bounds", "2024-01-01", 5],
+        ["--table", "people"],
+        ["--rho", 1],
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
+@pytest.mark.parametrize("more", [[], ["--with-count"]])
+def test_public_facts_are_refused_before_the_charge(csv_file, budget, options, more, monkeypatch):
+    monkeypatch.setattr("dpq_fast.cli.files.CsvFiles.read", None)
+    arguments = [*COMMANDS["quantile"], "--epsilon", 1, *map(str, options), *more]
+    assert "Traceback" not in said("quantile", csv_file, *arguments, "--budget", budget)
     assert charges(budget) == []
 
 

@@ -252,6 +252,17 @@ def test_duckdb_says_no_more_of_a_view_that_fails_on_a_record(files):
     assert "Zebediah" not in message
 
 
+def test_duckdb_views_that_mix_records_are_refused(tmp_path):
+    pytest.importorskip("sqlglot", reason="extra 'sql-check' is not installed")
+    duckdb = pytest.importorskip("duckdb", reason="extra 'duckdb' is not installed")
+    with duckdb.connect(tmp_path / "people.duckdb") as connection:
+        connection.execute("CREATE TABLE people AS SELECT range AS age FROM range(9)")
+        connection.execute("CREATE VIEW few AS SELECT age FROM people LIMIT 5")
+    arguments = ["--table", "few", "--column", "age", "--epsilon", 1]
+    message = said("count", tmp_path / "people.duckdb", *arguments)
+    assert "source must be a query each row of which comes from one record, got limit" in message
+
+
 def test_duckdb_refuses_other_files(tmp_path, files):
     file = tmp_path / "bad.duckdb"
     file.write_text("Zebediah" * 1_000)
