@@ -201,15 +201,40 @@ def test_accountant_takes_ten_tenths_and_no_more():
     assert len(accountant.history) == 10
 
 
-def test_accountant_tolerance_is_relative_1e_12():
+@pytest.mark.parametrize("kept", ["memory", "file"])
+@pytest.mark.parametrize("statement", ["epsilon", "delta", "rho"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_accountant_tolerance_is_relative_1e_12(kept, statement, parts, tmp_path):
+    """In each statement that is added up, of one charge and of several."""
+    composition = "zcdp" if statement == "rho" else "basic"
+    budget = dict(epsilon=1e-3, delta=1e-6)
+    made = budget | dict(composition=composition)
     for excess, fits in [(0.5e-12, True), (2e-12, False)]:
-        accountant = Accountant(1e-3, 1e-6)
-        request = Guarantee(1e-3 * (1 + excess), 1e-6)
+        accountant = (
+            Accountant(**made)
+            if kept == "memory"
+            else Accountant.open(tmp_path / f"{excess}.budget", **made)
+        )
+        whole = budget if statement != "rho" else dict(epsilon=None, rho=accountant.remaining.rho)
+        whole |= {statement: whole[statement] * (1.0 + excess)}
+        request = Guarantee(**{name: value and value / parts for name, value in whole.items()})
+        for _ in range(parts - 1):
+            accountant.charge(request)
         if fits:
             accountant.charge(request)
         else:
             with pytest.raises(BudgetExceeded):
                 accountant.charge(request)
+
+
+@pytest.mark.parametrize(("excess", "fits"), [(0.5e-12, True), (2e-12, False)])
+def test_compose_takes_deltas_up_to_its_tolerance(excess, fits):
+    allowed = 1e-6 * (1.0 - excess)
+    if fits:
+        assert compose([Guarantee(1.0, 1e-6)], delta=allowed).composition == "basic"
+    else:
+        with pytest.raises(ValueError, match=r"^delta must be at least the sum of the deltas"):
+            compose([Guarantee(1.0, 1e-6)], delta=allowed)
 
 
 def test_accountant_counts_delta():

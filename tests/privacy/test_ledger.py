@@ -775,30 +775,73 @@ def test_budget_that_was_changed_while_nobody_looked_is_found(path):
         Accountant.open(path).check()
 
 
-def forged(path: str, *charges: Guarantee) -> None:
-    """Entries added by hand, with hashes and totals that are right, or are not."""
-    accountant = Accountant.open(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for charged in charges:
-            number, totals, before = accountant._last(connection)
-            statements = (charged.epsilon, charged.delta, charged.rho, charged.bounded_range)
-            texts = "swap", "", ledger._written_totals(accountant._with(totals, Guarantee(0.1)))
-            row = (number + 1, "2026-01-01T00:00:00+00:00", "x", *statements, *texts)
-            connection.execute(ledger.INSERT, (*row, ledger._hashed(before, row)))
-
-
-def test_check_adds_up_again(path):
-    three(path)
-    forged(path, Guarantee(0.2))
-    with pytest.raises(ValueError, match=r"^entry 4 must hold the totals up to it, got others$"):
-        Accountant.open(path).check()
-
-
 def test_check_compares_with_the_budget(path):
     three(path)
-    forged(path, *[Guarantee(0.1)] * 5)
+    for _ in range(5):
+        charge_by_hand(path, Guarantee(0.1))
     with pytest.raises(ValueError, match=r"^entries must fit the budget of epsilon=1.0.* entry 8$"):
         Accountant.open(path).check()
+
+
+BOOKS = {
+    "epsilon": dict(epsilon=1.0, delta=1e-6),
+    "delta": dict(epsilon=1.0, delta=1e-6),
+    "rho": dict(epsilon=1.0, delta=1e-6, composition="zcdp"),
+}
+
+
+def charge_by_hand(path: str, charged: Guarantee, factors: tuple[float, ...] = ()) -> None:
+    """Add an entry that nobody checks; its totals are right, times the factors that are given."""
+    accountant = Accountant.open(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        number, totals, before = accountant._last(connection)
+        totals = accountant._with(totals, charged)
+        if factors:
+            sums = map(math.fsum, totals)
+            totals = tuple((sum_ * by,) for sum_, by in zip(sums, factors, strict=True))
+        statements = map(
+            ledger._plain, (charged.epsilon, charged.delta, charged.rho, charged.bounded_range)
+        )
+        row = (number + 1, ledger.now().isoformat(), "x", *statements, "swap", "")
+        row = (*row, ledger._written_totals(totals))
+        connection.execute(ledger.INSERT, (*row, ledger._hashed(before, row)))
+
+
+@pytest.mark.parametrize("statement", BOOKS)
+@pytest.mark.parametrize(
+    ("factor", "is_found"),
+    [(1.0, False), (1 - 5e-10, False), (1 - 2e-9, True), (1 + 2e-9, True), (1 - 1e-3, True)],
+)
+def test_check_compares_totals_to_nine_digits(statement, factor, is_found, path):
+    accountant = Accountant.open(path, **BOOKS[statement])
+    charged = Guarantee(0.1, 0.0 if statement == "rho" else 1e-7, rho=0.001)
+    accountant.charge(charged)
+    factors = {"epsilon": (factor, 1.0), "delta": (1.0, factor), "rho": (factor,)}
+    charge_by_hand(path, charged, factors[statement])
+    if is_found:
+        with pytest.raises(ValueError, match=r"^entry 2 must hold the totals up to it, got others"):
+            accountant.check()
+    else:
+        accountant.check()
+
+
+@pytest.mark.parametrize("statement", BOOKS)
+@pytest.mark.parametrize(("excess", "is_found"), [(5e-13, False), (2e-12, True), (1e-8, True)])
+def test_check_compares_totals_with_the_budget_to_twelve_digits(statement, excess, is_found, path):
+    accountant = Accountant.open(path, **BOOKS[statement])
+    whole: dict[str, Any] = dict(epsilon=1.0, delta=1e-6)
+    if statement == "rho":
+        whole = dict(epsilon=None, rho=accountant.remaining.rho)
+    half = Guarantee(**{name: value and value / 2 for name, value in whole.items()})
+    accountant.charge(half)
+    more = whole[statement] * (0.5 + excess)
+    parts = {name: getattr(half, name) for name in whole} | {statement: more}
+    charge_by_hand(path, Guarantee(**parts))
+    if is_found:
+        with pytest.raises(ValueError, match=r"^entries must fit the budget of .* by entry 2$"):
+            accountant.check()
+    else:
+        accountant.check()
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,26 @@ def test_optimal_epsilon_is_the_least_and_no_less(parts, delta):
         assert least_delta(parts, less) >= delta * (1.0 - 1e-7)
 
 
+@pytest.mark.parametrize(
+    "parts", [[(0.5, 0.0)], [(0.5, 1e-6)], [(0.1, 1e-9)] * 4, [(2.0, 0.1)] * 3]
+)
+@pytest.mark.parametrize("more", [2.5e-9, 1e-8, 1e-6, 1e-3, 1.0])
+def test_optimal_epsilon_spends_delta_to_nine_digits(parts, more):
+    """However much of it the deltas of the releases leave; equal ones waste nothing."""
+    with mp.workdps(30):
+        certain = 1 - mp.fprod(1 - mp.mpf(own) for _, own in parts)
+    delta = float(certain * (1 + mp.mpf(more))) or more * 1e-3
+    found = optimal_epsilon(parts, delta)
+    assert found is not None
+    left = delta - certain
+    # all of it is spent but a relative 1e-9 of each of the two
+    slack = 1.1e-9 * (delta + certain)
+    assert least_delta(parts, found) <= delta
+    assert least_delta(parts, found * (1.0 - 1e-12)) >= delta - slack - 1e-10 * left
+    if certain:
+        assert optimal_epsilon(parts, float(certain * (1 + 1.5e-9))) is None
+
+
 @pytest.mark.parametrize("delta", [1e-15, 1e-12, 1e-6])
 def test_optimal_epsilon_is_no_less_where_losses_and_epsilon_are_close(delta):
     """There the difference of the two is rounding, of which the answer takes account."""
