@@ -459,7 +459,8 @@ def functions() -> dict[str, Callable[..., Any]]:
     """All that is public, and the laws' methods."""
     found = {}
     for name in dpq.__all__:
-        found |= dict(public(name, getattr(dpq, name)))
+        if name not in privacy.__all__:  # those are called by that name
+            found |= dict(public(name, getattr(dpq, name)))
         if name.endswith("_law"):
             law = INSTANCES[name]
             found |= {f"{name}.{key}": getattr(law, key) for key in ("log_prob", "sample")}

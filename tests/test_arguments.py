@@ -49,13 +49,13 @@ BY_NAME = [
 ]
 
 
-@pytest.mark.parametrize(("name", "function"), BY_NAME, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("name", "function"), BY_NAME, ids=[name for name, _ in BY_NAME])
 def test_an_unknown_argument_is_refused_by_the_name_of_the_function(name, function):
     with pytest.raises(TypeError, match=rf"^{re.escape(name)}\(\) has no argument 'zzz'$"):
         function(zzz=1)
 
 
-@pytest.mark.parametrize(("name", "function"), BY_NAME, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("name", "function"), BY_NAME, ids=[name for name, _ in BY_NAME])
 def test_the_nearest_argument_is_named(name, function):
     known = [n for n in names_of(function) if n != "self"]
     for argument in known:
