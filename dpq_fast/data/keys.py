@@ -1,13 +1,14 @@
 """Keys of groups: the public ones, those of the records, and which of the former each of these is.
 
 A key is an integer, a string, a boolean or a date, or a tuple of such where there are several
-columns. What a column declares may be refused. What it holds may not: a record whose key is
-missing, of another type or none of the public ones is in no group.
+columns; a float that is whole is an integer. What a column declares may be refused. What it holds
+may not: a record whose key is missing, of another type or none of the public ones is in no group.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -75,7 +76,9 @@ def comparable(key: Any) -> Any:
         time = Time.of(key)  # None for one that is missing
         if time is not None and time.kind == INSTANTS:
             return Instant(time.nanoseconds, time.zone is not None)
-        return key.as_py() if of_arrow and time is None else None
+        key = key.as_py() if of_arrow and time is None else None
+    if isinstance(key, (float, np.floating)) and math.isfinite(key) and key == int(key):
+        return int(key)  # floats come from rows without a key
     return key
 
 
@@ -145,6 +148,9 @@ class PublicKeys:
             self.kind, self.keys = DATES, objects(items)
             return
         types = set(map(type, items))
+        if any(issubclass(own, (float, np.floating)) for own in types):
+            items = list(map(comparable, items))
+            types = set(map(type, items))
         of_integers = all(
             issubclass(own, (int, np.integer))
             and not issubclass(own, (bool, np.bool_, np.timedelta64))
@@ -220,6 +226,8 @@ class PublicKeys:
                 return Lookup(_picked(found), 0, None, len(self))
             return Lookup(_picked(codes), 0, found, found.size)
         assert codes is not None
+        if column.kind is None and self.kind not in (None, INTEGERS, BOOLEANS):  # of floats
+            return Lookup(_picked(codes), 0, np.empty(0, dtype=np.int32), 0)
         lookup = self._of_integers(codes, column.unit)
         if missing is None:
             return lookup
@@ -737,6 +745,8 @@ class Column(NamedTuple):
         if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
             return cls(None, by if isinstance(by, list) else list(by), None, None)
         declared = _declared(by)
+        if _are_floats(getattr(declared, "pyarrow_dtype", declared)):
+            return _of_floats(by)
         if hasattr(declared, "pyarrow_dtype"):  # of pandas
             import pyarrow
 
@@ -768,7 +778,10 @@ def declared_kind(by: Any) -> str | None:
     while hasattr(arrow, "value_type") and str(arrow).startswith("dictionary<"):
         arrow = arrow.value_type
     letters = {"i": INTEGERS, "u": INTEGERS, "b": BOOLEANS, "U": STRINGS, "T": STRINGS, "M": DATES}
-    if isinstance(arrow, np.dtype):
+    kind: str | None
+    if _are_floats(arrow):
+        kind = ""  # integers with a missing one, or nothing but missing ones of any type
+    elif isinstance(arrow, np.dtype):
         kind = "" if arrow.kind == "O" else letters.get(arrow.kind)
         if kind == DATES and np.datetime_data(arrow)[0] not in ("Y", "M", *TICKS):
             kind = None
@@ -782,6 +795,14 @@ def declared_kind(by: Any) -> str | None:
     if kind == DATES and _zone(arrow) is not None:
         return ZONED
     return kind or None  # objects: what is no key is ignored
+
+
+def _are_floats(declared: Any) -> bool:
+    """Whether a type is one of floats, whatever library it is of."""
+    kind = getattr(declared, "kind", None)
+    if kind is not None:  # of NumPy and pandas
+        return bool(kind == "f")
+    return _name_of(declared).lower().startswith(("float", "double", "halffloat"))
 
 
 def _name_of(declared: Any) -> str:
@@ -835,6 +856,25 @@ def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
     elif by.dtype.kind == "b":
         by = by.view(np.uint8)
     return Column(by, None, missing, kind, unit)
+
+
+def _of_floats(by: Any) -> Column:
+    """For floats of any library: whole numbers are keys, missing and other ones are none."""
+    missing = None
+    if isinstance(by, np.ma.MaskedArray):
+        missing, by = np.ma.getmaskarray(by), np.ma.getdata(by)
+    if hasattr(by, "isna") and not isinstance(by.dtype, np.dtype):  # of pandas
+        values = by.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif hasattr(by, "to_pylist"):  # of pyarrow
+        values = np.asarray(by.to_numpy(zero_copy_only=False) if hasattr(by, "buffers") else by)
+    else:
+        values = np.asarray(by)
+    with np.errstate(all="ignore"):  # NumPy would warn of a signaling NaN
+        whole = (values == np.rint(values)) & (values >= -(2.0**63)) & (values < 2.0**64)
+    whole = whole if missing is None else whole & ~missing
+    if (values[whole] >= 2.0**63).any():
+        return Column(None, list(map(comparable, np.where(whole, values, np.nan))), None, None)
+    return Column(np.where(whole, values, 0.0).astype(np.int64), None, ~whole, None)
 
 
 def _of_pandas(by: Any, kind: str | None) -> Column:

@@ -153,8 +153,8 @@ def quantile_by(
         The key of each record: an array, a pandas, polars or pyarrow column, also of categories
         or of a dictionary, or a sequence. For keys of several columns a data frame of them, or a
         list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
-        not among `groups` are ignored, silently. Only the type of a column may be refused: declare
-        it ("Int64") where pandas would make floats of integers with a missing one. For a column of
+        not among `groups` are ignored, silently. Floats that are whole are integers, as pandas has
+        them beside a missing one. Only the type of a column may be refused. For a column of
         a `Table` columns of the same one: ``table["town", "year"]``. Columns of pandas, `counts`
         too, go by the labels of their indexes, anything else by position: see Notes.
     q : float or array_like of float

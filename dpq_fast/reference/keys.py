@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from collections.abc import Mapping, Set
 from typing import Any
@@ -140,7 +141,9 @@ def key_of(item: Any) -> Any:
     """
     if hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
-    if isinstance(item, (int, np.integer, np.bool_)):
+    if isinstance(item, (int, np.integer, np.bool_)) and not isinstance(item, np.timedelta64):
+        return int(item)
+    if isinstance(item, (float, np.floating)) and math.isfinite(item) and item == int(item):
         return int(item)
     if isinstance(item, str):
         return str(item)
@@ -224,8 +227,8 @@ def check_column(by: Any) -> str | None:
         raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
     name = (declared.name if isinstance(declared, np.dtype) else str(declared)).lower()
     name = name.removeprefix("dictionary<values=")  # pyarrow
-    if name.startswith(("object", "null")) or name == "category":  # which say nothing
-        return None
+    if name.startswith(("object", "null", "float", "double", "halffloat")) or name == "category":
+        return None  # they say nothing
     if name.startswith(("int", "uint")):
         return "integers"
     if name.startswith(("str", "large_str", "categorical", "enum")):
