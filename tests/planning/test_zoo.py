@@ -9,7 +9,6 @@ import pytest
 from predicted import rank_errors
 
 import dpq_fast as dpq
-from bench.columns import REAL
 
 N = 1_000
 # A prediction over what releases are off lies between these, on every column.
@@ -59,6 +58,13 @@ COLUMNS = {
     "prices": (prices, (0.0, 1_000.0), 0.01),
     "times": (times, (0.0, 366.0 * 86_400.0), None),
 }
+# Files and columns beside the checkout, bounds and resolution.
+REAL = {
+    "hours_per_week": ("adult", (0.0, 100.0), 1.0),
+    "age": ("adult", (0.0, 100.0), 1.0),
+    "average_rating": ("goodreads_books", (0.0, 10.0), 0.01),
+    "num_pages": ("goodreads_books", (0.0, 10_000.0), 1.0),
+}
 RELEASED = {
     "ind_exp": (0.5, dict(epsilon=0.3)),
     "ind_exp, levels": ([0.25, 0.5, 0.75], dict(epsilon=1.0, method="ind_exp")),
@@ -79,16 +85,21 @@ RELEASED = {
 }
 
 
-def column(name):
+@pytest.fixture(scope="module", params=[*COLUMNS, *REAL])
+def column(request):
     """Records, bounds and resolution."""
+    name, rng = request.param, np.random.default_rng(5)
     if name in COLUMNS:
         drawn, bounds, resolution = COLUMNS[name]
-        return np.clip(drawn(np.random.default_rng(5)), *bounds), bounds, resolution
-    real = REAL[name]
-    if not real.path.exists():
-        pytest.skip(f"{real.path.name} is not there")
-    records = np.random.default_rng(5).choice(real.load(), N, replace=False).astype(float)
-    return np.clip(records, *real.bounds), real.bounds, real.resolution
+        records = drawn(rng)
+    else:
+        file, bounds, resolution = REAL[name]
+        path = request.getfixturevalue("real_columns") / f"{file}.csv"
+        with path.open() as lines:
+            place = lines.readline().strip().split(",").index(name)
+        whole = np.loadtxt(path, delimiter=",", skiprows=1, usecols=place)
+        records = rng.choice(whole, N, replace=False)
+    return np.clip(records, *bounds), bounds, resolution
 
 
 def assert_as_predicted(errors, predicted, least):
@@ -104,9 +115,8 @@ def assert_as_predicted(errors, predicted, least):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASED)
-@pytest.mark.parametrize("name", [*COLUMNS, *REAL])
-def test_releases_of_the_guess_are_as_far_off_as_predicted(name, release):
-    x, bounds, resolution = column(name)
+def test_releases_of_the_guess_are_as_far_off_as_predicted(column, release):
+    x, bounds, resolution = column
     q, options = RELEASED[release]
     options = dict(bounds=bounds, resolution=resolution) | options
     plan = dpq.plan(q, n=N, guess=x, **options)
@@ -119,9 +129,8 @@ def test_releases_of_the_guess_are_as_far_off_as_predicted(name, release):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*COLUMNS, *REAL])
-def test_groups_are_as_far_off_as_predicted(name):
-    x, bounds, resolution = column(name)
+def test_groups_are_as_far_off_as_predicted(column):
+    x, bounds, resolution = column
     options = dict(epsilon=1.0, bounds=bounds, resolution=resolution)
     plan = dpq.plan([0.25, 0.75], groups={"all": N}, guess=x, **options)
     rng, x = np.random.Generator(np.random.PCG64(9)), np.sort(x)
@@ -137,9 +146,8 @@ def test_groups_are_as_far_off_as_predicted(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("public_clip", [True, False])
 @pytest.mark.parametrize("total", ["sum", "mean"])
-@pytest.mark.parametrize("name", [*COLUMNS, *REAL])
-def test_totals_are_as_far_off_as_predicted(name, total, public_clip):
-    x, (low, high), _ = column(name)
+def test_totals_are_as_far_off_as_predicted(column, total, public_clip):
+    x, (low, high), _ = column
     options = dict(epsilon=1.0)
     options |= dict(q=None, lower=low, upper=high) if public_clip else dict(lower=min(low, 0.0))
     plan = getattr(dpq, f"plan_{total}")(n=N, guess=x, **options)
