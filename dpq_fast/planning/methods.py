@@ -34,7 +34,6 @@ from dpq_fast.planning.samples import (
 )
 from dpq_fast.planning.trees import Trees
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
 
 # Quantiles per more levels than this are released less often: they take longer, and a mean over
 # many levels hardly varies.
@@ -85,8 +84,7 @@ class Quantiles:
             settings.releases, self._places.size, settings.guesses
         )
         self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
-        n_is_public = relation_of(settings.neighbors).n_is_public
-        self._expected_n = settings.expected_n or (n if n_is_public else None)
+        self._expected_n = settings.expected_n or n
         self._person: dict[str, Any] = {
             "neighbors": settings.neighbors,
             "max_contributions": settings.max_contributions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpq_fast import _checks
+from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.planning.groups import grid_of, sizes_of
@@ -81,7 +81,9 @@ def plan(
     neighbors, resolution, dither, prior, max_contributions
         As they will be given to `quantile`; `resolution` is not 0.
     expected_n : int, optional
-        As it will be given to `quantile`. Default: as there, that is, n under "swap", else 10,000.
+        As it will be given to `quantile`, whose choice of a method, and of a tree's shape, goes by
+        it. Default: as there for an array, that is, n under "swap", where the number of rows is
+        public, else 10,000. `agg_tree` itself, and tables, take 10,000 for any relation.
     groups : mapping or sequence of int, optional
         Public guesses at the numbers of records of groups, at least 1, by name or in order: a plan
         for `quantile_by`, with a row for each group. All have the same guess at their records.
@@ -153,7 +155,7 @@ def plan(
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     elif prior is not None:
         raise ValueError("prior must be left out without bounds")
-    relation_of(neighbors)
+    relation = relation_of(neighbors)
     if bounds is None and guess is None:
         raise ValueError("guess must be given without bounds")
     has_values = guess is not None or (lattice is not None and lattice.masses is not None)
@@ -175,6 +177,8 @@ def plan(
     max_contributions = _checks.check_max_contributions(max_contributions)
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)
+    elif not relation.n_is_public:
+        expected_n = privacy.agg_tree.DEFAULT_N  # what `quantile` takes
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else sizes_of(groups, n)
     if groups is not None:
         if method not in ("auto", "joint_exp"):
@@ -221,9 +225,11 @@ def plan(
 
     records = f"n = {sum(sizes):,}" + ("" if names is None else f" in {len(names):,} groups")
     what = "quantile" if names is None else "quantile_by"
+    told = expected_n if names is None and levels.m > 1 else None
+    place = between(bounds) + ("" if told is None else f", expected_n {told:,}")
     title = (
         f"Predicted errors of {what}: {counted(levels.m, 'level')}, {records}, neighbors "
-        f"{neighbors},\n{between(bounds)}, {text}"
+        f"{neighbors},\n{place}, {text}"
     )
     predictions = {name: rows_of(each) for name, each in guesses.items()}
     return request.answer(title, predictions, has_values)

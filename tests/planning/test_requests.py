@@ -153,3 +153,14 @@ def test_plan_refuses_a_guess_without_numbers():
 
     with pytest.raises(ValueError, match="guess must have a ppf that is not NaN between 0 and 1"):
         dpq.plan(0.5, guess=Nowhere(), **GOOD)
+
+
+def test_plan_says_what_number_of_records_a_release_goes_by():
+    options = dict(n=500, bounds=(0, 120), guess=NORMAL, epsilon=1.0, releases=100)
+    assert "expected_n" not in dpq.plan([0.25, 0.5], **options).title
+    hidden = dpq.plan([0.25, 0.5], neighbors="add-remove", **options)
+    assert "bounds [0, 120], expected_n 10,000, guess" in hidden.title
+    told = dpq.plan([0.25, 0.5], neighbors="add-remove", expected_n=500, **options)
+    assert "expected_n 500" in told.title
+    with pytest.raises(ValueError, match="expected_n must be at least 1, got 0"):
+        dpq.plan([0.25, 0.5], expected_n=0, **options)
