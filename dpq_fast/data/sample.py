@@ -38,7 +38,15 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
-from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of, untimed
+from dpq_fast.data.units import (
+    Timed,
+    Unit,
+    in_numbers,
+    of_texts,
+    placed,
+    unit_of,
+    untimed,
+)
 from dpq_fast.noise.rng import default_rng
 
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
@@ -193,11 +201,14 @@ class Sample:
         for streams that can be read once. Booleans are 0 and 1.
 
         **Times.** Where `bounds` are dates, times or durations, of NumPy, Python or pandas, `x`
-        holds such, and `resolution` is a duration. Records are numbers of steps of the resolution
-        since the lower bound, or of a duration; default steps are those of a clock, about 10^-6 of
-        the range, and no shorter than a day for dates. Releases answer in the type of the bounds,
-        and in their zone, to the tick. Times without a zone and those with one are kept apart. The
-        map from times to numbers is public and increasing, so that neighbors stay neighbors.
+        holds such, and `resolution` is a duration. Both may be given as text: ISO 8601, such as
+        "2024-12-31" or "2024-12-31T18:00+01:00", for times, which become those of NumPy, or with a
+        zone those of Python; "15min", "1h", "7D" or "PT15M" for durations. Records are numbers of
+        steps of the resolution since the lower bound, or of a duration; default steps are those of
+        a clock, about 10^-6 of the range, and no shorter than a day for dates. Releases answer in
+        the type of the bounds, and in their zone, to the tick. Times without a zone and those with
+        one are kept apart. The map from times to numbers is public and increasing, so that
+        neighbors stay neighbors.
 
         **Cost.** O(n), without a copy of `x` (but for times): one pass here, and another in each
         release; none but the windows of a release if `x` is sorted. A release that is given the
@@ -403,6 +414,7 @@ class Sample:
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         place = dict(bounds=bounds, resolution=resolution, prior=prior)
+        place = of_texts(place)
         unit = unit_of(place)
         if unit is not None:
             place = in_numbers(unit, place)

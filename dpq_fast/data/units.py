@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -122,6 +123,75 @@ class Time:
         return cls(kind, number * TICKS[tick], tick, zone, library)
 
 
+# Times of ISO 8601, with a blank for the T if need be, and lengths: one number and its unit, as
+# pandas has them, or those of ISO 8601 that are fixed.
+_INSTANT = re.compile(
+    r"((?!0000)\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)"
+    r"(?:(Z)|([+-])(\d\d):?(\d\d))?)?",
+    re.ASCII,
+)
+_LENGTH = re.compile(r"([+-]?)(\d+(?:\.\d+)?)? ?([A-Za-zµ]+)", re.ASCII)
+_ISO_LENGTH = re.compile(
+    r"([+-]?)P(?=.)(?:(\d+)W)?(?:(\d+)D)?"
+    r"(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
+)
+_ISO_TICKS = ("W", "D", "h", "m", "s")
+_SPELLED = {
+    "W": ("W", "w", "week", "weeks"),
+    "D": ("D", "d", "day", "days"),
+    "h": ("h", "H", "hour", "hours"),
+    "m": ("min", "minute", "minutes"),
+    "s": ("s", "S", "sec", "second", "seconds"),
+    "ms": ("ms",),
+    "us": ("us", "µs"),
+    "ns": ("ns",),
+}
+_TICK_OF = {word: tick for tick, words in _SPELLED.items() for word in words}
+
+
+def of_text(value: Any) -> Any:
+    """A public time or duration that is given as text, as one of NumPy, or of Python with a zone.
+
+    What is no text, or no text of a time, is returned as it is, to be refused as what it is:
+    numbers are none.
+    """
+    if not isinstance(value, str):
+        return value
+    if found := _INSTANT.fullmatch(value):
+        day, clock, utc, *offset = found.groups()
+        try:
+            time = np.datetime64(day if clock is None else f"{day}T{clock}")
+        except ValueError:  # as a 30th of February
+            return value
+        if utc is None and offset[0] is None:
+            return time
+        sign, hours, minutes = offset
+        east = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        if east >= datetime.timedelta(days=1) or time != time.astype("M8[us]"):
+            return value  # beyond what Python has
+        zone = datetime.timezone(-east if sign == "-" else east)
+        return time.astype("M8[us]").item().replace(tzinfo=zone)
+    if found := _LENGTH.fullmatch(value):
+        sign, number, word = found.groups()
+        if word not in _TICK_OF:
+            return value
+        length = Fraction(number or 1) * TICKS[_TICK_OF[word]]
+    elif found := _ISO_LENGTH.fullmatch(value):
+        sign, *numbers = found.groups()
+        length = sum(
+            (Fraction(n) * TICKS[t] for n, t in zip(numbers, _ISO_TICKS, strict=True) if n),
+            Fraction(0),
+        )
+    else:
+        return value
+    if length.denominator != 1 or length > LARGEST:
+        return value
+    ticks = int(length)
+    unit = next(tick for tick in ("D", "h", "m", "s", "ms", "us", "ns") if not ticks % TICKS[tick])
+    return np.timedelta64(ticks // TICKS[unit] * (-1 if sign == "-" else 1), unit)
+
+
 def ticks_of(times: NDArray[Any]) -> tuple[NDArray[np.int64], int] | None:
     """Times or durations of NumPy as numbers, and the nanoseconds of each; None without any."""
     unit, each = np.datetime_data(times.dtype)
@@ -220,7 +290,7 @@ class Unit:
 
     def end(self, name: str, value: Any) -> float:
         """A public time as a number of steps."""
-        time = Time.of(value)
+        time = Time.of(of_text(value))
         if time is None or not self.takes(time.kind, time.zone is not None):
             raise TypeError(f"{name} must be one of {self.words}, as its peers, got {value!r}")
         return self.number_of(time)
@@ -366,6 +436,7 @@ def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
     """
     if isinstance(x, Timed):  # by the function that this one is called by
         return x, None, options
+    options = of_texts(options)
     own = x.unit if hasattr(type(x), "unit") else None
     if isinstance(own, Unit):
         resolution = options.get("resolution")  # has to be left out, as it has been given
@@ -378,6 +449,18 @@ def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
 
 # The arguments that say where a column lies.
 ENDS = ("lower", "upper")
+
+
+def of_texts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same public arguments, of which those that say where a column lies are no texts."""
+    bounds = options.get("bounds")
+    given = {name: of_text(options[name]) for name in (*ENDS, "resolution") if name in options}
+    if isinstance(bounds, (tuple, list, np.ndarray)) and len(bounds) == 2:
+        if any(isinstance(end, str) for end in bounds):
+            given["bounds"] = tuple(map(of_text, bounds))
+    return {**options, **given}
+
+
 # What is a number for sure, or nothing.
 NUMBERS = frozenset({float, int, type(None)})
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast.data.columns import as_column
-from dpq_fast.data.units import Time, Timed, default_step, unit_of
+from dpq_fast.data.units import Time, Timed, default_step, of_text, unit_of
 from dpq_fast.reference.columns import steps
 
 DAYS = np.datetime64("2020-01-01"), np.datetime64("2021-01-01")
@@ -268,7 +268,7 @@ BAD = {
 @pytest.mark.parametrize("x", [RECORDS, [], [1.0]], ids=["times", "none", "numbers"])
 def test_public_times_are_refused_whatever_the_records_are(name, x):
     options, error, message = BAD[name]
-    with pytest.raises(error, match="^" + re.escape(message)):
+    with pytest.raises(error, match=r"^" + re.escape(message)):
         dpq.median(x, epsilon=1.0, **options)
 
 
@@ -355,3 +355,138 @@ def test_scalars_of_arrow_are_times_of_any_year(zone):
     assert np.array_equal(as_column(Timed(list(lengths), made)), expected)
     with pytest.raises(TypeError, match=r"^x must hold real numbers, got TimestampScalar: bounds"):
         as_column(list(column))
+
+
+# Texts of public arguments, and what they stand for.
+TEXTS = {
+    "2024-02-29": np.datetime64("2024-02-29"),
+    "0001-01-01": np.datetime64("0001-01-01"),
+    "9999-12-31": np.datetime64("9999-12-31"),
+    "2024-02-29T07:30": np.datetime64("2024-02-29T07:30"),
+    "2024-02-29 07:30:05.25": np.datetime64("2024-02-29T07:30:05.250"),
+    "2024-02-29T07:30:05.123456789": np.datetime64("2024-02-29T07:30:05.123456789"),
+    "2024-02-29T07:30Z": dt.datetime(2024, 2, 29, 7, 30, tzinfo=dt.timezone.utc),
+    "2024-02-29T07:30:01-0330": dt.datetime(
+        2024, 2, 29, 7, 30, 1, tzinfo=dt.timezone(-dt.timedelta(hours=3, minutes=30))
+    ),
+    "1h": np.timedelta64(1, "h"),
+    "15min": np.timedelta64(15, "m"),
+    "1 day": np.timedelta64(1, "D"),
+    "D": np.timedelta64(1, "D"),
+    "2W": np.timedelta64(14, "D"),
+    "1.5h": np.timedelta64(90, "m"),
+    "250ms": np.timedelta64(250, "ms"),
+    "3us": np.timedelta64(3, "us"),
+    "7ns": np.timedelta64(7, "ns"),
+    "-30s": np.timedelta64(-30, "s"),
+    "0s": np.timedelta64(0, "D"),
+    "PT15M": np.timedelta64(15, "m"),
+    "P1DT12H": np.timedelta64(36, "h"),
+    "-PT0.5S": np.timedelta64(-500, "ms"),
+    "P2W": np.timedelta64(14, "D"),
+}
+NO_TIMES = (
+    *("", " ", "5", "1e3", "nan", "NaT", "now", "today", "2024", "2024-01", "20240101", "24-01-01"),
+    *("2024-02-30", "2024-13-01", "2024-01-01T25:00", "2024-01-01T10", "0000-01-01"),
+    *("2024-01-01T10:00+25:00", "2024-01-01T10:00:00.000000001Z", " 2024-01-01", "2024-01-01\n"),
+    *("1M", "1m", "1Y", "1 month", "1hh", "h1", "1.h", "1,5h", "0.1ns", "1e3s", "99999999999D"),
+    *("P", "PT", "P1Y", "P1M", "P1DT", "PT1.5H", "\u0663h", "\u0662\u0660\u0662\u0664-01-01"),
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts_of_times_and_durations(text):
+    found, expected = of_text(text), TEXTS[text]
+    assert found == expected and type(found) is type(expected)
+    assert getattr(found, "tzinfo", None) == getattr(expected, "tzinfo", None)
+    assert Time.of(found) == Time.of(expected)
+
+
+@pytest.mark.parametrize("text", NO_TIMES)
+def test_other_texts_are_no_times(text):
+    assert of_text(text) is text
+    with pytest.raises(TypeError, match=r"^bounds\[0\] must be "):
+        dpq.median(RECORDS, epsilon=1.0, bounds=(text, "2024-01-01"))
+    with pytest.raises(TypeError, match=r"^resolution must be a "):
+        dpq.median(RECORDS, epsilon=1.0, bounds=DAYS, resolution=text)
+
+
+SPANS_OF = RECORDS - RECORDS.min()
+IN_WORDS = {
+    "quantile": lambda x, **more: dpq.quantile(x, [0.2, 0.5], **more),
+    "median, interval": lambda x, **more: dpq.median(x, confidence=0.9, **more),
+    "percentile": lambda x, **more: dpq.percentile(x, 50, **more),
+    "joint_exp": lambda x, **more: dpq.joint_exp(x, [0.2, 0.5], **more),
+    "ind_exp": lambda x, **more: dpq.ind_exp(x, 0.5, **more),
+    "approx_quantiles": lambda x, **more: dpq.approx_quantiles(x, [0.2, 0.5], **more),
+    "agg_tree": lambda x, **more: dpq.agg_tree(x, [0.2, 0.5], **more),
+    "AggTree": lambda x, **more: dpq.AggTree.of(x, **more).quantile(0.5),
+    "cdf": lambda x, **more: dpq.cdf(x, **more).quantile([0.2, 0.5]),
+    "mean": lambda x, **more: dpq.mean(x, **more),
+    "quantile_by": lambda x, **more: (
+        dpq.quantile_by(x, np.arange(x.size) % 2, 0.5, groups=[0, 1], **more).values
+    ),
+    "mean_by": lambda x, **more: (
+        dpq.mean_by(x, np.arange(x.size) % 2, groups=[0, 1], **more).values
+    ),
+    "Sample": lambda x, bounds, resolution, **more: dpq.median(
+        dpq.Sample.of(x, bounds, resolution=resolution), **more
+    ),
+    "batches": lambda x, bounds, resolution, **more: dpq.median(
+        dpq.Sample.from_batches(lambda: [x], bounds, resolution=resolution), **more
+    ),
+    "describe": lambda x, bounds, **more: dpq.describe(
+        {"x": x}, bounds={"x": bounds}, **more
+    ).to_dict("list"),
+}
+
+
+@pytest.mark.parametrize("name", IN_WORDS)
+@pytest.mark.parametrize(
+    ("x", "bounds", "resolution"),
+    [
+        (RECORDS, ("2020-01-01", "2021-01-01"), "1h"),
+        (RECORDS, ("2020-01-01T00:00", np.datetime64("2021-01-01")), "PT12H"),
+        (SPANS_OF, ("0s", "400D"), "15min"),
+    ],
+)
+def test_texts_are_taken_where_times_are(name, x, bounds, resolution):
+    asked, common = IN_WORDS[name], dict(epsilon=1.0, rng=1)
+    of_texts = asked(x, bounds=bounds, resolution=resolution, **common)
+    ends = tuple(TEXTS.get(end, of_text(end)) for end in bounds)
+    of_times = asked(x, bounds=ends, resolution=of_text(resolution), **common)
+    if isinstance(of_times, dict):
+        assert of_texts == of_times
+    else:
+        for one, other in zip(np.atleast_1d(of_texts), np.atleast_1d(of_times), strict=True):
+            assert one == other and type(one) is type(other)
+
+
+def test_ends_of_searches_and_clips_are_texts_too():
+    common = dict(epsilon=1.0, rng=1)
+    ends = dict(lower=DAYS[0], upper=DAYS[1])
+    texts = dict(lower="2020-01-01", upper="2021-01-01")
+    for function in (dpq.unbounded_quantile, lambda x, q, **more: dpq.mean(x, **more)):
+        found = function(RECORDS, 0.5, resolution="1D", **texts, **common)
+        assert found == function(RECORDS, 0.5, resolution=np.timedelta64(1, "D"), **ends, **common)
+    total = dpq.sum(SPANS_OF, bounds=("0s", "400D"), **common)
+    assert total == dpq.sum(
+        SPANS_OF, bounds=(np.timedelta64(0, "D"), np.timedelta64(400, "D")), **common
+    )
+    released = dpq.cdf(RECORDS, bounds=DAYS, **common)
+    assert released.cdf("2020-07-01") == released.cdf(np.datetime64("2020-07-01"))
+
+
+def test_records_of_text_stay_refused():
+    with pytest.raises(TypeError, match=r"^x must hold times without a zone, got str$"):
+        dpq.median(["2020-03-01"], epsilon=1.0, bounds=("2020-01-01", "2021-01-01"))
+
+
+def test_numbers_as_text_are_refused():
+    for bounds in (("0", "9"), ("0", 9)):
+        with pytest.raises(TypeError, match=r"^bounds\[0\] must be a real number, got '0'$"):
+            dpq.median([1.0], epsilon=1.0, bounds=bounds)
+    with pytest.raises(TypeError, match=r"^resolution must be a real number, got '1'$"):
+        dpq.median([1.0], epsilon=1.0, bounds=(0, 9), resolution="1")
+    with pytest.raises(TypeError, match=r"^bounds\[0\] must be one of durations, as its peers, g"):
+        dpq.median([1.0], epsilon=1.0, bounds=(0, 9), resolution="1h")
