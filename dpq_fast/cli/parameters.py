@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import click
@@ -148,12 +150,6 @@ class Bounded(NamedTuple):
     resolution: Any
 
 
-# The shortest name that leaves two ends, or two ends and a resolution.
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)"
-END = rf"(?:{TIME}|{NUMBER})"
-BOUNDED = re.compile(rf"(.+?):({END}):({END})(?::({NUMBER}|{LENGTH}))?")
-
-
 class BoundedColumn(click.ParamType):  # type: ignore[type-arg]
     """NAME:LOW:HIGH, or NAME:LOW:HIGH:RESOLUTION."""
 
@@ -163,14 +159,27 @@ class BoundedColumn(click.ParamType):  # type: ignore[type-arg]
         return "NAME:LO:HI[:G]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Bounded:
-        found = BOUNDED.fullmatch(value)
-        if found is not None:
-            name, low, high, step = found.groups()
-            try:
-                bounds = place_of(low), place_of(high)
-                return Bounded(name, bounds, None if step is None else step_of(step))
-            except ValueError:
-                pass
+        for name, rest in _cuts(value):
+            bounded = _bounded(name, rest) if name else None
+            if bounded is not None:
+                return bounded
         self.fail(
             f"column must be NAME:LOW:HIGH or NAME:LOW:HIGH:RESOLUTION, got {value!r}", param, ctx
         )
+
+
+def _cuts(text: str) -> Iterator[tuple[str, str]]:
+    """A text in two, at each of its colons."""
+    for at, character in enumerate(text):
+        if character == ":":
+            yield text[:at], text[at + 1 :]
+
+
+def _bounded(name: str, rest: str) -> Bounded | None:
+    """A column by what follows its name; times have colons of their own."""
+    ends = [(low, high, step) for low, more in _cuts(rest) for high, step in _cuts(more)]
+    for low, high, step in [*ends, *((low, high, None) for low, high in _cuts(rest))]:
+        with suppress(ValueError):
+            bounds = place_of(low), place_of(high)
+            return Bounded(name, bounds, None if step is None else step_of(step))
+    return None
