@@ -23,13 +23,8 @@ from numpy.typing import NDArray
 
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.units import INSTANTS, Presence
-<<<<<<< HEAD
-from dpq_fast.engines import lines
-from dpq_fast.engines.batches import Batches, empty_of_arrow, of_data_set
-=======
 from dpq_fast.engines import batches, lines
-from dpq_fast.engines.batches import Batches, of_data_set
->>>>>>> f-cli
+from dpq_fast.engines.batches import Batches, empty_of_arrow, of_data_set
 from dpq_fast.engines.lines import Dialect, Lines
 
 # Forms of files by their suffixes; texts, with what separates their fields.
@@ -49,30 +44,16 @@ AHEAD = 1 << 16
 def opened(source: Any, workers: int, progress: bool) -> Batches | None:
     """The engine of a path, a folder, a glob, or a list of these; or of a place that has a URI."""
     if "://" in str(source):
-<<<<<<< HEAD
-        elsewhere = pa.dataset.dataset(source)
-        return Batches(
-            elsewhere.schema.names,
-            of_data_set(elsewhere),
-            workers,
-            progress,
-            empty_of_arrow(elsewhere.schema),
-        )
-=======
         return batches.opened(pa.dataset.dataset(source), None, workers, progress)
->>>>>>> f-cli
     paths = found(source)
     form = form_of(paths)
     if form != TEXT:
         data_sets = [data_set(path, form) for path in paths]
         names = same_names(paths, [each.schema.names for each in data_sets])
-<<<<<<< HEAD
-        alike = all(each.schema.equals(data_sets[0].schema) for each in data_sets)
-=======
         if len(data_sets) == 1:
             return batches.opened(data_sets[0], None, workers, progress)
         readers = [of_data_set(each) for each in data_sets]
->>>>>>> f-cli
+        alike = all(each.schema.equals(data_sets[0].schema) for each in data_sets)
         return Batches(
             names,
             lambda wanted: chain.from_iterable(read(wanted) for read in readers),
