@@ -138,6 +138,8 @@ LEFT_OUT = (
         "PartialTree": "made by its class methods",
         "Table": "made by its class methods",
         "Table.answer": "what releases share: it takes what they ask",
+        "Table.check_keys": "what releases share: types of columns",
+        "Table.check_records": "what releases share: types of columns",
         "together": "takes releases",
         "privacy.BudgetExceeded": "an error",
         "privacy.Entry": "an answer",
