@@ -461,7 +461,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     """All that is public, and the laws' methods."""
     found = {}
     for name in dpq.__all__:
-        if name not in privacy.__all__:  # those are called by that name
+        if getattr(privacy, name, None) is not getattr(dpq, name):  # else called by that name
             found |= dict(public(name, getattr(dpq, name)))
         if name.endswith("_law"):
             law = INSTANCES[name]
