@@ -7,7 +7,6 @@ import gc
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
@@ -252,8 +251,6 @@ def levels_of(nodes: dict[tuple[int, int], float], height: int) -> list[np.ndarr
 
 # Privacy of two laws
 
-# Nodes and weights of a quadrature on [-1, 1]: many take their time.
-legendre = cache(np.polynomial.legendre.leggauss)
 
 VALUES = (0, 1, 2, None)  # None: a record that is left out, as NaN is
 
