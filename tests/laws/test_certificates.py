@@ -18,6 +18,7 @@ from dpq_fast._kernels.groups import Releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws import coarse, few, passing
+from dpq_fast.laws import path as path_law
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
@@ -75,7 +76,8 @@ FARTHER = range(10, 150, 10)
 
 @pytest.mark.parametrize("m", LEVELS)
 @pytest.mark.parametrize("rate", [0.5, 1.0])
-def test_paths_leave_windows_once_in_2_to_the_64(m, rate):
+def test_paths_leave_windows_once_in_2_to_the_64(monkeypatch, m, rate):
+    monkeypatch.setattr(path_law, "WORTH", 0)
     q, n, nearest = LEVELS[m], MORE if m == 1 else N, -math.inf  # fewer have no windows
     for far in FARTHER:
         order = order_with_a_run(n, n // 2 + far)
@@ -171,13 +173,14 @@ def test_what_the_kernel_of_few_records_leaves_weighs_what_is_said(monkeypatch, 
     assert len(seen) > 5 and min(seen) < apart + 16.0 * rate
 
 
-def test_cells_leave_out_once_in_2_to_the_64(monkeypatch):
+@pytest.mark.parametrize("guess", [None, 95, 110])
+def test_cells_leave_out_once_in_2_to_the_64(monkeypatch, guess):
     """All that is said to be beyond reach, or to leave windows, by paths through all ranks."""
     monkeypatch.setattr(coarse, "LEAST_RANKS", 0)
     q, rate, nearest = LEVELS[3], 0.5, -math.inf
     for far in FARTHER:
         order = order_with_a_run(N, N // 2 + far)
-        law = CoarseLaw(order, q, rate, nats=1.0, growth=1.0)
+        law = CoarseLaw(order, q, rate, guess=guess, nats=1.0, growth=1.0)
         windows = law._window or intervals_kernel.windows(q, N, law._reach)[:2]
         left, stayed = log_leaving(order, q, rate, *windows)
         left -= math.lgamma(4)
