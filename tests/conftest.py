@@ -10,7 +10,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
@@ -275,8 +274,6 @@ def levels_of(nodes: dict[tuple[int, int], float], height: int) -> list[np.ndarr
 
 # Privacy of two laws
 
-# Nodes and weights of a quadrature on [-1, 1]: many take their time.
-legendre = cache(np.polynomial.legendre.leggauss)
 
 VALUES = (0, 1, 2, None)  # None: a record that is left out, as NaN is
 

@@ -2,7 +2,7 @@
 
 Every law is over all outputs, with exact rank deviations, for a handful of records and points. A
 lattice is its points 0 .. points-1; records are such points. A law is a dict from output tuple to
-log-probability.
+log-probability. With `masses`, a point stands for a run of so many, the records at its last one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement, pairwise, product
 
+import numpy as np
+
 Law = dict[tuple[int, ...], float]
+
+# Nodes and weights of a quadrature on [-1, 1]: many take their time.
+legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def log_sum(terms: Iterable[float]) -> float:
@@ -42,14 +48,27 @@ def deviation(records: Sequence[float], q: Sequence[float], o: Sequence[float]) 
     return float(total)
 
 
-def joint_exp(records: Sequence[int], points: int, q: Sequence[float], rate: float) -> Law:
+def joint_exp(
+    records: Sequence[int],
+    points: int,
+    q: Sequence[float],
+    rate: float,
+    masses: Sequence[int] | None = None,
+) -> Law:
     """JointExp on a lattice, without dithering."""
+    masses = [1] * points if masses is None else masses
     return normalized(
         {
-            o: -rate * deviation(records, q, o)
+            o: log_ways(o, masses) - rate * deviation(records, q, o)
             for o in combinations_with_replacement(range(points), len(q))
         }
     )
+
+
+def log_ways(o: Sequence[int], masses: Sequence[int]) -> float:
+    """ln of the number of ascending tuples whose places lie in the runs `o`."""
+    chosen = {run: o.count(run) for run in o}
+    return sum(math.log(math.comb(masses[run] + k - 1, k)) for run, k in chosen.items())
 
 
 def ind_exp(
@@ -58,11 +77,19 @@ def ind_exp(
     q: Sequence[float],
     rates: Sequence[float],
     selection: str = "permute-and-flip",
-    masses: Sequence[float] | None = None,
+    prior: Sequence[float] | None = None,
+    masses: Sequence[int] | None = None,
 ) -> Law:
-    """The sorted tuple of independent selections by depth on a lattice; with masses, by ln too."""
+    """The sorted tuple of independent selections by depth on a lattice; with a prior, by ln too."""
+    if masses is not None:
+        return sorted_tuples(
+            [
+                depths_of_runs(records, level, rate, masses, selection)
+                for level, rate in zip(q, rates, strict=True)
+            ]
+        )
     select = {"permute-and-flip": permute_and_flip, "exponential": exponential}[selection]
-    bonus = [0.0] * points if masses is None else [math.log(mass) for mass in masses]
+    bonus = [0.0] * points if prior is None else [math.log(mass) for mass in prior]
     singles = [
         select([rate * float(depth(records, level, o)) + bonus[o] for o in range(points)])
         for level, rate in zip(q, rates, strict=True)
@@ -74,6 +101,42 @@ def depth(records: Sequence[int], level: float, o: float) -> Fraction:
     """How far the target, level times n, is from the ends of the records at o; negative outside."""
     target = Fraction(level) * len(records)
     return min(target - sum(x < o for x in records), sum(x <= o for x in records) - target)
+
+
+def depths_of_runs(
+    records: Sequence[float], level: float, rate: float, masses: Sequence[int], selection: str
+) -> list[float]:
+    """One selection by depth over runs; in front of a run's last point no record is at a point."""
+    last = [rate * float(depth(records, level, run)) for run in range(len(masses))]
+    rest = [rate * float(depth(records, level, run - 0.5)) for run in range(len(masses))]
+    copies = [*([1] * len(masses)), *(mass - 1 for mass in masses)]
+    if selection == "exponential":
+        scores = [*last, *rest]
+        logs = [s + math.log(c) if c else -math.inf for s, c in zip(scores, copies, strict=True)]
+        single = exponential(logs)
+    else:
+        single = flips_of_copies([*last, *rest], copies)
+    return [
+        log_sum(pair) for pair in zip(single[: len(masses)], single[len(masses) :], strict=True)
+    ]
+
+
+def flips_of_copies(scores: Sequence[float], copies: Sequence[int]) -> list[float]:
+    """Permute-and-flip where each score c u is that of so many candidates.
+
+    It is the largest score with exponential noise on each: with a = exp(c u - max c u), the
+    integral from 0 to 1 of a times the product of 1 - a t over the others.
+    """
+    nodes, weights = legendre(200)
+    u = (nodes + 1.0) / 2.0
+    t, weights = u**3, 1.5 * u**2 * weights  # closer to 0, where long runs decide
+    a = np.exp(np.array(scores) - max(scores))[:, None]
+    number = np.array(copies, dtype=float)[:, None]
+    rejected = np.log1p(-a * t)
+    integrands = number * a * np.exp((number * rejected).sum(axis=0) - rejected)
+    found = integrands @ weights
+    assert abs(found.sum() - 1.0) < 1e-9
+    return [math.log(p) if p > 0.0 else -math.inf for p in found.tolist()]
 
 
 def exponential(scores: Sequence[float]) -> list[float]:
@@ -123,13 +186,18 @@ def approx_quantiles(
     rates: Sequence[float],
     fixed: bool = False,
     twice: bool = False,
+    masses: Sequence[int] | None = None,
 ) -> Law:
     """Recursive quantiles on a lattice, without dithering; rates by level.
+
+    A split inside a run leaves parts of it: what is drawn from those is not told apart, so that
+    such an output is shorter, the runs of the splits alone.
 
     With `fixed`, what must not be done where n is private: ranks and targets are those of the
     whole sample in every part. With `twice`, another fault: records at a cut go to both sides.
     """
     n = len(records)
+    masses = [1] * points if masses is None else masses
 
     def part(
         inside: list[int], below: int, lower: int, upper: int, low: int, high: int
@@ -144,8 +212,16 @@ def approx_quantiles(
             target = Fraction(q[middle]) * n - below
         rank = {o: sum(1 for x in inside if x < o) for o in range(low, high + 1)}
         law = {}
-        single = normalized({o: -rates[middle] * float(abs(r - target)) for o, r in rank.items()})
+        single = normalized(
+            {
+                o: math.log(masses[o]) - rates[middle] * float(abs(r - target))
+                for o, r in rank.items()
+            }
+        )
         for o, log_p in single.items():
+            if masses[o] > 1 and upper - lower > 1:
+                law[(o,)] = log_p
+                continue
             left_of = [x for x in inside if x < o or (twice and x == o)]
             left = part(left_of, below, lower, middle, low, o)
             right = part([x for x in inside if x >= o], below + rank[o], middle + 1, upper, o, high)
@@ -194,11 +270,20 @@ def mixture(laws: Iterable[Law]) -> Law:
 
 
 def joint_exp_dithered(
-    records: Sequence[int], points: int, q: Sequence[float], rate: float, bits: int
+    records: Sequence[int],
+    points: int,
+    q: Sequence[float],
+    rate: float,
+    bits: int,
+    masses: Sequence[int] | None = None,
 ) -> Law:
     """JointExp with dithering, whatever the dither turns out to be."""
+    ends = [1] * ((1 << bits) - 1)
+    runs = [1] * points if masses is None else masses
+    spread = [mass for run in runs for mass in (((run - 1) << bits) + 1, *ends)]
     return mixture(
-        floored(joint_exp(fine, points << bits, q, rate), bits) for fine in dithers(records, bits)
+        floored(joint_exp(fine, points << bits, q, rate, spread), bits)
+        for fine in dithers(records, bits)
     )
 
 
