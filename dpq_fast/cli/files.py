@@ -17,7 +17,7 @@ import pyarrow.parquet
 from dpq_fast import _checks
 from dpq_fast.cli import lines
 from dpq_fast.cli.failures import reading, refusals
-from dpq_fast.data.keys import declared_kind
+from dpq_fast.data.keys import INTEGERS, declared_kind
 from dpq_fast.data.tables import Table, Task
 from dpq_fast.data.units import Presence
 
@@ -203,7 +203,9 @@ class ParquetFile(Source):
 
     def kind(self, name: str) -> str | None:
         with refusals():
-            return declared_kind(self._schema.empty_table().column(name))
+            kind = declared_kind(self._schema.empty_table().column(name))
+            floats = pa.types.is_floating(self._schema.field(name).type)
+            return INTEGERS if floats else kind  # whose keys are whole numbers
 
     def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
         return Table(Guarded(lambda: Table.of(self._path), self.names, self.label))
