@@ -20,7 +20,7 @@ from dpq_fast import _checks
 from dpq_fast.cli.failures import reading, refusals
 from dpq_fast.cli.options import Origin
 from dpq_fast.data.columns import AnyUnit, takes_numbers
-from dpq_fast.data.keys import declared_kind
+from dpq_fast.data.keys import INTEGERS, declared_kind
 from dpq_fast.data.tables import Table, Task, listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, Unit
 from dpq_fast.engines.files import (
@@ -241,7 +241,11 @@ class ColumnFiles(Source):
     def kind(self, name: str) -> str | None:
         with refusals():
             kinds = {
-                declared_kind(each.schema.empty_table().column(name)) for each in self._data_sets
+                # floats have keys that are whole numbers
+                INTEGERS
+                if pa.types.is_floating(each.schema.field(name).type)
+                else declared_kind(each.schema.empty_table().column(name))
+                for each in self._data_sets
             }
         kinds -= {None}  # that of a file of nothing but missing ones
         if len(kinds) > 1:

@@ -120,6 +120,10 @@ def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:
     if isinstance(x, Sequence):
         return _sequence(x, unit)
     known = _known(x)
+    if known is None and str(getattr(x, "dtype", "")).endswith("Int128"):  # of polars
+        import polars
+
+        x = x.cast(polars.Float64)  # neither Arrow nor NumPy has them
     if known is None and any(hasattr(x, capsule) for capsule in CAPSULES):
         try:
             x = _of_capsule(x)
@@ -226,6 +230,11 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
     if dtype.is_float():
         return _of_numpy(np.asarray(series.to_numpy()), unit)
     if series.null_count() != len(series):
+        decoded = _decoded(series.to_native())
+        if decoded is not None:
+            items, codes = decoded
+            numbers: NDArray[np.float64] = np.append(as_float64(_array(items, unit)), np.nan)
+            return np.take(numbers, codes, mode="wrap")
         refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
 
@@ -269,6 +278,32 @@ def of_any_time(x: Any) -> Any:
     if declared is None or not declared.is_temporal() or str(declared) == "Time":
         return x
     return _in_numpy(series)
+
+
+def _decoded(column: Any) -> tuple[Any, NDArray[np.integer]] | None:
+    """Numbers or times, and the place of each record among them, -1 for a missing one.
+
+    Of categories of pandas and dictionaries of Arrow; None for all else.
+    """
+    if hasattr(type(column), "iloc") and hasattr(column.dtype, "categories"):
+        items, codes = column.cat.categories, column.cat.codes.to_numpy()
+        return (items, codes) if getattr(items.dtype, "kind", "O") in "iufbmM" else None
+    declared: Any = getattr(column, "type", None)
+    if declared is None:
+        declared = getattr(column.dtype, "pyarrow_dtype", None)
+    if not str(declared).startswith("dictionary<"):
+        return None
+    import pyarrow as pa
+
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal, pa.types.is_boolean)
+    if not any(is_kind(declared.value_type) for is_kind in kinds):
+        return None
+    encoded = column if isinstance(column, pa.ChunkedArray) else pa.array(column.array)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # of one chunk, in some versions
+        encoded = encoded.chunk(0)
+    return encoded.dictionary, encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy()
 
 
 def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:

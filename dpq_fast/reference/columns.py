@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import MAX_COUNT, check_column, names_of
 
 # Types whose items are no numbers of their own, even if they show as such: codes, and nested ones.
-PACKED: tuple[str, ...] = ("category", "dictionary", "run_end_encoded", "array", "struct", "map")
+PACKED: tuple[str, ...] = ("run_end_encoded", "array", "struct", "map")
 PACKED += ("list", "large_list", "fixed_size_list")
 
 

@@ -237,7 +237,7 @@ def test_booleans_and_decimals_are_numbers():
         np.array([5], dtype="m8[s]"),
         np.zeros(2, dtype="i4,i4"),
         pd.Series(["1"]),
-        pd.Series([1, 2], dtype="category"),
+        pd.Series(["1", "2"], dtype="category"),
         pd.Series(pd.to_datetime(["2020-01-01"])),
         pl.Series(["1"]),
         pl.Series([[1, 2]]),
@@ -906,3 +906,24 @@ def test_records_in_ranges_are_counted_however_many_there_are(negate, monkeypatc
     expected = [np.count_nonzero(column == value) for value in np.arange(low, high)]
     assert counts[1:9].tolist() == expected[1:9]  # the end bins hold all beyond them, too
     assert sum(expected) > 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: pd.Series(x).astype("category"),
+        pd.Categorical,
+        lambda x: pa.array(x).dictionary_encode(),
+        lambda x: pa.chunked_array([pa.array(x[k : k + 7]).dictionary_encode() for k in (0, 7)]),
+        lambda x: pd.Series(x, dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.float64()))),
+    ],
+)
+def test_categories_and_dictionaries_of_numbers_are_numbers(make):
+    x = [5.0, 1.0, None, 2.5, 9.0, 1.0, -3.0, 7.0, None, 2.0, 2.0, 8.0]
+    column = make(x)
+    assert np.array_equal(as_column(column), np.array(x, dtype=float), equal_nan=True)
+    options = dict(q=[0.2, 0.7], epsilon=1.0, bounds=(0, 10), rng=1)
+    expected = dpq.joint_exp(x, **options)
+    assert np.array_equal(dpq.joint_exp(column, **options), expected)
+    expected = dpq.reference.joint_exp(x, **options)
+    assert np.array_equal(dpq.reference.joint_exp(column, **options), expected)

@@ -583,16 +583,9 @@ def test_public_arguments_are_refused_before_a_pass(counted):
 
 def test_what_columns_declare_is_refused_as_in_memory(table):
     asked = dict(groups=[1, 2], epsilon=1.0)
-    for name, rule in (
-        ("pay", "by must hold integers, strings, booleans or dates"),
-        ("town", "groups must be strings as the column by is, got integers"),
-    ):
-        for x, by in ((table["age"], table[name]), (MEMORY["age"], MEMORY[name])):
-            with pytest.raises(TypeError, match=rule):
-                dpq.count_by(x, by, **asked)
-    for by in (table["pay"], MEMORY["pay"]):
-        with pytest.raises(TypeError, match="by must hold integers, strings, booleans or dates"):
-            dpq.select_keys(by, epsilon=1.0, delta=1e-6)
+    for x, by in ((table["age"], table["town"]), (MEMORY["age"], MEMORY["town"])):
+        with pytest.raises(TypeError, match="groups must be strings as the column by is, got int"):
+            dpq.count_by(x, by, **asked)
 
 
 @pytest.mark.slow
