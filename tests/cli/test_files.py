@@ -218,7 +218,8 @@ def test_groups_file_is_refused_where_a_line_has_other_fields(files, tmp_path):
 
 @pytest.mark.parametrize("kind", ["parquet", "duckdb"])
 def test_columns_of_text_are_refused_where_they_are_declared(files, kind):
-    for command, options in (("quantile", ["--q", 0.5, *BOUNDS]), ("count", [])):
+    asked = {"quantile": ["--q", 0.5, *BOUNDS]} | ({} if kind == "duckdb" else {"count": []})
+    for command, options in asked.items():
         arguments = ["--column", "note", *options, "--epsilon", 1]
         message = said(command, *files[kind], *arguments)
         words = "numbers" if command == "quantile" else "real numbers, times or durations"

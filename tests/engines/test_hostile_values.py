@@ -342,6 +342,9 @@ def dask_frame(_, table):
     return dask.dataframe.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
 
 
+# Types that Spark takes as they are: others it converts itself, and may refuse a value.
+OF_SPARK = {"bool", "int8", "int64", "float", "double", "decimal32", "decimal128", "date32"}
+OF_SPARK |= {"timestamp us", "duration us", "zoned", "odd zone", "string", "large_string"}
 # Where rows lie, the fixture that it needs, and the types that it has not.
 PLACES = {
     "data set": (None, set(), lambda _, table: ds.dataset(table)),
@@ -351,7 +354,10 @@ PLACES = {
     ),
     "Dask": ("dask_synchronous", set(), dask_frame),
     "Ray": ("ray_cluster", set(), lambda ray, table: ray.data.from_arrow(table)),
-    "Spark": ("spark", set(), lambda spark, table: spark.createDataFrame(table)),
+    "Spark": (
+        *("spark", ARROW.keys() - OF_SPARK),
+        lambda spark, table: spark.createDataFrame(table),
+    ),
 }
 
 
