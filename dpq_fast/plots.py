@@ -189,7 +189,8 @@ def plan(made: Plan, ax: Any = None, **options: Any) -> Any:
     ----------
     made : Plan
         From `dpq_fast.plan`, `plan_sum` or `plan_mean`. What a share `level` of releases stays
-        below is drawn: the error in ranks, or without ranks in the unit of the data.
+        below is drawn: the error in ranks, or without ranks in the unit of the data; without a
+        guess the largest over all shapes of columns.
     ax : matplotlib.axes.Axes, optional
         Default: those of a new figure.
     **options

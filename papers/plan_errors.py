@@ -128,7 +128,7 @@ def _compared(cell: Cell, data: Data) -> Found:
         neighbors=cell.relation,
         resolution=data.resolution,
     )
-    planned = dpq.plan(q, n=cell.n, guess=data.guess, **arguments)
+    planned = dpq.plan(q, n=cell.n, guess=data.guess, expected_n=cell.n, **arguments)
     method = str(planned.method[0])
     errors, start = [], perf_counter()
     while len(errors) < FEWEST or (len(errors) < MOST and perf_counter() - start < SECONDS):

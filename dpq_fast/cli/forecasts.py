@@ -109,7 +109,8 @@ def plan(
       dpq-fast plan --q 0.5 --n 10000 --bounds 0 120 --target 10
 
     The errors are predicted from public facts: the number of records, the bounds, and a guess at
-    the data, if there is one.
+    the data. Without one they are a range over shapes of columns, and the epsilon for a target
+    is enough for every shape.
     """
     q = options.flat(levels)
     printer = Printer(form)

@@ -44,14 +44,32 @@ class Guess:
         self._ppf = ppf
         self._cdf = cdf
         self._rounded: Lattice | None = None
+        self._spread: Guess | None = None
         self.records: int | None = None
         self.text = f"guess: {text}"
 
     def rounded(self, lattice: Lattice) -> Guess:
-        """The same records, rounded to a lattice; those beyond the bounds stay."""
+        """The same records, rounded to a lattice; those beyond the bounds stay.
+
+        Public records are as they are; those between them are rounded if these are.
+        """
         other = copy.copy(self)
-        other._rounded = lattice
+        if self.records is None:
+            other._rounded = lattice
+        elif self._spread is not None:
+            own = np.clip(
+                self._ppf((np.arange(self.records) + 0.5) / self.records), lattice.low, lattice.high
+            )
+            if np.array_equal(lattice.decode(lattice.encode(own)), own):
+                other._spread = copy.copy(self._spread)
+                other._spread._rounded = lattice
         return other
+
+    def of_size(self, n: int) -> Guess:
+        """The guess for n records: if public ones are fewer, others lie between them, too."""
+        if self._spread is None or self.records is None or n <= self.records:
+            return self
+        return self._spread
 
     @classmethod
     def of(cls, guess: Any, bounds: Any) -> Guess:
@@ -100,7 +118,19 @@ class Guess:
             lambda x: np.searchsorted(ordered, x, side="right") / ordered.size,
             f"{counted(ordered.size, 'public record')}",
         )
-        made.records = ordered.size
+        # Each that occurs once stands for what is nearer to it than to those beside it; n records
+        # would else be in as few places as there are public ones.
+        distinct, first, counts = np.unique(ordered, return_index=True, return_counts=True)
+        halfway = distinct[:-1] + np.diff(distinct) / 2.0
+        ends = np.append(distinct[0], halfway), np.append(halfway, distinct[-1])
+        places = np.stack([np.where(counts == 1, end, distinct) for end in ends], axis=1).ravel()
+        shares = np.stack([first, first + counts], axis=1).ravel() / ordered.size
+        made._spread = cls(
+            lambda u: np.interp(u, shares, places),
+            lambda x: np.interp(x, places, shares, left=0.0, right=1.0),
+            made.text,
+        )
+        made.records = made._spread.records = ordered.size
         return made
 
     def _check_mass(self, low: float, high: float) -> None:

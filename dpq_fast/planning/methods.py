@@ -78,6 +78,7 @@ class Quantiles:
         self._settings = settings
         self._n = n
         self._targets = settings.levels.values * n
+        self._guess = settings.guess.of_size(n)
         self._lattice = settings.lattice
         self._places = places_of(n, self._targets)
         self._count, self._draws = numbers_of(
@@ -139,7 +140,7 @@ class Quantiles:
     @cached_property
     def _samples(self) -> list[PublicSample]:
         return [
-            PublicSample(self._settings.guess, self._n, self._places, public_rng(0, i))
+            PublicSample(self._guess, self._n, self._places, public_rng(0, i))
             for i in range(self._count)
         ]
 
@@ -223,7 +224,7 @@ class Quantiles:
         )
         most = calibration.branching**calibration.height
         leaves = Leaves.of(self._bounds, grid, most)
-        shares = settings.guess.below(grid.least(leaves.starts[1:-1]))
+        shares = self._guess.below(grid.least(leaves.starts[1:-1]))
         counts = np.zeros((self._count, most), dtype=np.int64)
         for own, sample in zip(counts, self._samples, strict=True):
             own[: leaves.size] = np.diff(sample.counts_below(shares), prepend=0, append=self._n)

@@ -127,7 +127,8 @@ def plan(
 
     **Prediction.** From public samples of n records that are drawn from the guess, with a fixed
     seed: 100 of them, or a tenth of `releases`; 25 of each shape. Public records are drawn without
-    replacement where they are at least n, and n of them are the sample. One level by "ind_exp": its
+    replacement where they are at least n, and n of them are the sample; where they are fewer, those
+    that occur once are spread halfway to those beside them. One level by "ind_exp": its
     exact law on each sample. Else releases are drawn from the law on each sample, or for trees from
     the law of the noise. `Plan.uncertainty` is the standard error that remains: at 1,000 releases
     some 3% of the quantile, and more for records with many ties, whose errors depend on where in a
@@ -171,9 +172,7 @@ def plan(
         made = Guess.of_prior(lattice)
     guesses, text = guesses_of(made, bounds)
     if lattice is not None and resolution is not None:
-        guesses = {
-            name: each if each.records else each.rounded(lattice) for name, each in guesses.items()
-        }
+        guesses = {name: each.rounded(lattice) for name, each in guesses.items()}
     max_contributions = _checks.check_max_contributions(max_contributions)
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)

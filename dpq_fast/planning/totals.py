@@ -192,7 +192,9 @@ class Totals:
         places = places_of(n, np.array([0.0, float(n)]))
         samples, draws = numbers_of(releases, places.size, guesses)
         self._draws = math.ceil(draws / SLOW)
-        self._samples = [PublicSample(guess, n, places, public_rng(0, i)) for i in range(samples)]
+        self._samples = [
+            PublicSample(guess.of_size(n), n, places, public_rng(0, i)) for i in range(samples)
+        ]
 
     def row(self, epsilon: float, level: float) -> Row:
         """The errors at an epsilon."""

@@ -30,6 +30,7 @@ def test_plan_prints_what_the_library_does():
 def test_plan_json_holds_the_table():
     arguments = ["--guess", "normal:45,15", "--neighbors", "add-remove", "--resolution", 1]
     arguments += ["--max-contributions", 2, "--level", 0.9, "--method", "all", "--json"]
+    arguments += ["--expected-n", 700]
     out = json.loads(planned("--epsilon", 2, *arguments).stdout)
     expected = dpq.plan(
         [0.25, 0.5, 0.75],
@@ -40,6 +41,7 @@ def test_plan_json_holds_the_table():
         neighbors="add-remove",
         resolution=1,
         max_contributions=2,
+        expected_n=700,
         level=0.9,
         method="all",
     )

@@ -91,3 +91,19 @@ def test_lumps_of_a_run_do_not_hide_what_is_near_a_target():
     options = dict(guess=guess, bounds=(0, 50), resolution=1, method="joint_exp")
     plan = dpq.plan([0.2, 0.3, 0.4, 0.6, 0.7], n=10**5, epsilon=1.0, **options)
     assert plan.ranks.expected[0] < 1.0
+
+
+@pytest.mark.parametrize("resolution", [None, 1.0])
+def test_fewer_public_records_than_are_planned_for_are_no_ties(resolution):
+    """Each was in forty places at once: 16 ranks were predicted where releases miss two."""
+    records = np.random.default_rng(1).normal(45.0, 15.0, size=500)
+    if resolution is not None:
+        records = np.unique(np.rint(records * 1_000.0))  # each once, and on the lattice
+    bounds = (0, 120) if resolution is None else (0, 120_000)
+    options = dict(n=20_000, bounds=bounds, resolution=resolution, epsilon=1.0)
+    few = dpq.plan(0.5, guess=records, **options)
+    scale = 1.0 if resolution is None else 1_000.0
+    told = dpq.plan(0.5, guess=scipy.stats.norm(45.0 * scale, 15.0 * scale), **options)
+    # how dense 500 records are at their median is theirs
+    assert few.ranks.expected[0] == pytest.approx(told.ranks.expected[0], rel=0.5)
+    assert few.values.expected[0] == pytest.approx(told.values.expected[0], rel=0.6)
