@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 from scipy import stats
 from values import ODD
 
@@ -653,24 +654,47 @@ EXEMPT = {
 }
 
 
-def extreme_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The usual call of a function with an extreme in place of one argument: what, and how."""
+def extremes_of(name: str) -> dict[str, tuple[Any, ...]]:
+    """The extremes of the arguments of a function."""
     usual = CALLS[name].arguments
-    for argument in EXTREMES.keys() & usual.keys():
-        if isinstance(usual[argument], Checked) or (name, argument) in EXEMPT:
-            continue
-        for extreme in EXTREMES[argument]:
-            rng, noise = np.random.default_rng(1), np.random.default_rng(0)
-            given = {
-                key: None if value is COUNTS else usual_value(rng, value, RECORDS, noise, 0, 1)
-                for key, value in usual.items()
-            }
-            if "accountant" in given:
-                given["accountant"] = privacy.Accountant(LARGEST, SHARES[-1])
-            if argument == "rho" and given.get("rho") is None and "epsilon" in given:
-                given["epsilon"] = None
-            shown = type(extreme).__name__ if argument == "q" else extreme
-            yield f"{argument} = {shown}", given | {argument: extreme}
+    return {
+        argument: extremes
+        for argument, extremes in EXTREMES.items()
+        if argument in usual
+        and not isinstance(usual[argument], Checked)
+        and (name, argument) not in EXEMPT
+    }
+
+
+def extreme_call(name: str, given: dict[str, Any], x: NDArray[np.float64]) -> dict[str, Any]:
+    """The arguments of the usual call of a function, but for some that are given."""
+    rng, noise = np.random.default_rng(1), np.random.default_rng(0)
+    usual = CALLS[name].arguments
+    made = {
+        key: None if value is COUNTS else usual_value(rng, value, x, noise, 0, 1)
+        for key, value in usual.items()
+    }
+    if "accountant" in made:
+        made["accountant"] = privacy.Accountant(LARGEST, SHARES[-1])
+    if "rho" in given and made["rho"] is None and "epsilon" in made:
+        made["epsilon"] = None
+    return made | given
+
+
+def extreme_calls(name: str) -> Iterator[dict[str, Any]]:
+    """One extreme argument of a function at a time."""
+    for argument, extremes in extremes_of(name).items():
+        for extreme in extremes:
+            yield {argument: extreme}
+
+
+def extreme_columns() -> list[NDArray[np.float64]]:
+    """No records, one, all at a bound, most of them, long ones, numbers of any size."""
+    rng = np.random.default_rng(1)
+    long = rng.normal(0.0, 5.0, size=20_000)
+    tied = np.where(np.arange(3_000) < 2_400, -10.0, long[:3_000])
+    strange = np.array([1e308, -1e308, 5e-324, math.nan, math.inf])
+    return [np.empty(0), np.array([3.0]), np.full(50, 10.0), tied, long, strange]
 
 
 def fault(call: Call, given: dict[str, Any]) -> str:

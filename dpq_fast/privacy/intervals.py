@@ -429,7 +429,8 @@ def calibrate_call(
 
 def _pure(rho: float) -> float:
     """The pure epsilon that a rho buys."""
-    return largest_for_rho(pure_rho, rho, math.sqrt(2.0 * rho) * (1.0 - ROUNDING))
+    start = math.sqrt(2.0) * math.sqrt(rho) * (1.0 - ROUNDING)  # 2 rho may be beyond float64
+    return largest_for_rho(pure_rho, rho, start)
 
 
 def calibrate_groups(

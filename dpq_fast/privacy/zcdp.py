@@ -193,6 +193,8 @@ def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) ->
     `start` costs at most `rho`, and the cost has no upper bound. Halving asks nothing else of the
     cost, and no release has to load `scipy.optimize` for it.
     """
+    if start == 0.0:  # for a rho that is rounded to nothing; doubled, it would be 0 for ever
+        return 0.0
     low, high = start, 2.0 * start
     while high < math.inf and cost(high) <= rho:
         low, high = high, 2.0 * high

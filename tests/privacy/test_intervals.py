@@ -15,6 +15,7 @@ from conftest import BOTH, neighbors_of, pure_rho, range_rho
 from halts import log_halts
 from scipy import stats
 
+import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.threshold import NOISES
@@ -426,3 +427,10 @@ def test_records_that_move_between_groups_make_ends_harder_to_find():
     ]
     few = [sum(share == intervals.IDLE_SHARE for share in each) for each in shares]
     assert 0 < few[0] < few[1]
+
+
+@pytest.mark.parametrize("budget", [{"rho": 1e-100}, {"epsilon": 1e-100}])
+def test_shares_of_a_budget_that_are_rounded_to_nothing_are_refused(budget):
+    share = dict(interval_share=1e-308, confidence=0.9)
+    with pytest.raises(ValueError, match="must leave at least 1e-305 for each step, got 0"):
+        dpq.approx_quantiles([1.0], [0.2, 0.5], bounds=(0, 9), **budget, **share)
