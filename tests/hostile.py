@@ -450,6 +450,8 @@ def functions() -> dict[str, Callable[..., Any]]:
     """All that is public, and the laws' methods."""
     found = {}
     for name in dpq.__all__:
+        if name in dpq.privacy.__all__ and getattr(dpq, name) is getattr(dpq.privacy, name):
+            continue  # by the name that it has there
         found |= dict(public(name, getattr(dpq, name)))
         if name.endswith("_law"):
             law = INSTANCES[name]
@@ -478,6 +480,8 @@ def call_of(name: str, function: Callable[..., Any]) -> Call:
     positional = tuple(key for key, kind in kinds.items() if kind in by_place)
     names = [key for key, kind in kinds.items() if kind is not inspect.Parameter.VAR_KEYWORD]
     own = OWN.get(name, {})
+    if {"bounds", "lower"} <= {*names}:  # of a clip: its ends say the same
+        own = {"bounds": None} | own
     usual = {key: USUAL[key] for key in (*names, *MORE.get(name, ())) if key not in own}
     return Call(function, positional, usual | own, WEIGHTS.get(name, 1.0))
 
