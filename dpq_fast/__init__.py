@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpq_fast import metrics, noise, privacy
+from dpq_fast._docs import spell_out
 from dpq_fast.data.rounds import together
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import Table
@@ -76,6 +77,8 @@ __all__ = [
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]
+
+spell_out({name: globals()[name] for name in __all__ if name in globals()})
 
 # Modules that no release needs: loaded when they are first named.
 _LATER = ("audit", "plots", "reference")

@@ -491,6 +491,8 @@ def call_of(name: str, function: Callable[..., Any]) -> Call:
     positional = tuple(key for key, kind in kinds.items() if kind in by_place)
     names = [key for key, kind in kinds.items() if kind is not inspect.Parameter.VAR_KEYWORD]
     own = OWN.get(name, {})
+    if {"bounds", "lower"} <= {*names}:  # of a clip: its ends say the same
+        own = {"bounds": None} | own
     usual = {key: USUAL[key] for key in (*names, *MORE.get(name, ())) if key not in own}
     return Call(function, positional, usual | own, WEIGHTS.get(name, 1.0))
 

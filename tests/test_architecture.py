@@ -23,6 +23,7 @@ WINGS = (
     {"data"},
     {"noise"},
     {"_kernels", "_checks"},
+    {"_docs"},
     {"_arguments"},
 )
 HEIGHT = {wing: len(WINGS) - row for row, wings in enumerate(WINGS) for wing in wings}

@@ -217,6 +217,8 @@ def test_bad_input_is_refused_by_its_rule(name, argument, implementation):
     for value, error, message in BAD[argument]:
         if name.startswith("count") and getattr(value, "dtype", None) == "M8[Y]":
             continue  # which takes times
+        if argument == "bounds" and value is None and name.startswith(("sum", "mean")):
+            continue  # whose clip is found then
         given = {"x": X} | GOOD[name] | {argument: value}
         if argument == "rho":
             given.pop("epsilon", None)

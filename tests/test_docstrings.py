@@ -11,6 +11,8 @@ from types import FunctionType
 import pytest
 
 import dpq_fast as dpq
+from dpq_fast._docs import spell_out
+from dpq_fast.compat import diffprivlib, dp_multiq
 
 MODULES = sorted(
     module.name
@@ -100,3 +102,89 @@ def test_comments_of_kernels_name_what_there_is():
             r"\b(\w+)\(\)|`([A-Za-z_][\w.]*)`|\b((?:dpq|DPQ)_\w*[A-Za-z0-9])\b", text
         )
         assert {word.split(".")[-1] for group in named for word in group if word} <= code, name
+
+
+def arguments_of(function):
+    """What help says of each argument."""
+    section = inspect.getdoc(function).partition("Parameters\n----------\n")[2]
+    found = re.findall(r"^(\S.*)\n((?: .*\n|\n(?= ))*)", section.partition("\n\n")[0] + "\n", re.M)
+    return {name: text for head, text in found[::-1] for name in head.split(" : ")[0].split(", ")}
+
+
+def documented():
+    """Public functions, and public methods of public classes."""
+    for module in (dpq, diffprivlib, dp_multiq):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isclass(found):
+                for method in vars(found):
+                    if not method.startswith("_") and callable(getattr(found, method)):
+                        yield f"{name}.{method}", getattr(found, method)
+            elif callable(found):
+                yield f"{module.__name__}.{name}", found
+
+
+DOCUMENTED = dict(documented())
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_arguments_are_explained_where_they_stand(name):
+    """No "As in `joint_exp`." in place of an explanation that our functions have."""
+    for argument, text in arguments_of(DOCUMENTED[name]).items():
+        assert not re.match(r" +(For an interval, as|As) in `[\w.]+`", text), argument
+
+
+def test_help_explains_shared_arguments_by_one_text():
+    shared = ("resolution", "dither", "prior", "counts", "assume_sorted", "nan_policy")
+    texts = arguments_of(dpq.joint_exp)
+    for function in (dpq.quantile, dpq.median, dpq.percentile, dpq.approx_quantiles):
+        found = arguments_of(function)
+        assert [found[name] for name in shared] == [texts[name] for name in shared]
+    assert "Spacing of the public lattice" in texts["resolution"]
+    assert "public clip" in arguments_of(dpq.mean_by)["bounds"]
+    assert 'guarantee("mean_by", ...)' in arguments_of(dpq.mean_by)["accountant"]
+    assert "q" not in arguments_of(dpq.median)
+    assert "kernel" in arguments_of(dpq.median)["**method_options"]
+
+
+def test_references_are_spelled_out_through_others_and_round_in_circles():
+    def first(a, b, c):
+        """One.
+
+        Parameters
+        ----------
+        a : int
+            What a is.
+
+            And more.
+        b, c
+            As in `second`. But for c.
+
+        Returns
+        -------
+        None
+        """
+
+    def second(b, c, a):
+        """Two.
+
+        Parameters
+        ----------
+        b : str
+            For ``guarantee("second", ...)``.
+        c
+            As in `first`.
+        a
+            As in `first`; of two.
+        """
+
+    spell_out({"first": first, "second": second})
+    assert inspect.getdoc(first) == (
+        "One.\n\nParameters\n----------\na : int\n    What a is.\n\n    And more.\n"
+        'b : str\n    For ``guarantee("first", ...)``.\n'
+        "c\n    As in `second`. But for c.\n\nReturns\n-------\nNone"
+    )
+    assert inspect.getdoc(second) == (
+        'Two.\n\nParameters\n----------\nb : str\n    For ``guarantee("second", ...)``.\nc\n'
+        "    As in `first`.\na : int\n    What a is.\n\n    And more.\na\n    Of two."
+    )

@@ -86,6 +86,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast._docs import spell_out
 from dpq_fast.data.columns import as_column, as_float64, of_any_time
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
@@ -1039,3 +1040,6 @@ def count_nonzero(
         nan_policy="omit",
         prepared=_nonzero,
     )
+
+
+spell_out({name: globals()[name] for name in __all__})

@@ -28,6 +28,7 @@ from typing import Any
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast._docs import spell_out
 from dpq_fast.mechanisms.agg_tree import agg_tree as _agg_tree
 from dpq_fast.mechanisms.csmooth import csmooth as _csmooth
 from dpq_fast.mechanisms.ind_exp import ind_exp as _ind_exp
@@ -299,7 +300,9 @@ def tree(
 
     Parameters
     ----------
-    sampled_data, data_low, data_high, qs, swap
+    sampled_data : array_like of real numbers, shape (n,)
+        Private records.
+    data_low, data_high, qs, swap
         As in `joint_exp`.
     eps : float
         Budget of the whole tree, positive and finite. Public.
@@ -416,3 +419,6 @@ def _tree(x: Any, qs: Any, eps: float, delta: float, **options: Any) -> Any:
     if delta == 0.0:
         return _agg_tree(x, qs, epsilon=eps, **options)
     return _agg_tree(x, qs, rho=privacy.zcdp_rho(eps, delta), noise="gaussian", **options)
+
+
+spell_out({name: globals()[name] for name in __all__})

@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, refuse_misfit
+from dpq_fast._docs import spell_out
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum
@@ -702,3 +703,6 @@ def _loss(budget: float, kind: str, d_in: int) -> float:
     except OverflowError:
         return math.inf
     return loss if loss >= exact else math.nextafter(loss, math.inf)
+
+
+spell_out({name: globals()[name] for name in __all__})

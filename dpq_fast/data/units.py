@@ -188,7 +188,9 @@ def of_text(value: Any) -> Any:
     if length.denominator != 1 or length > LARGEST:
         return value
     ticks = int(length)
-    unit = next(tick for tick in ("D", "h", "m", "s", "ms", "us", "ns") if not ticks % TICKS[tick])
+    unit: Any = next(
+        tick for tick in ("D", "h", "m", "s", "ms", "us", "ns") if not ticks % TICKS[tick]
+    )
     return np.timedelta64(ticks // TICKS[unit] * (-1 if sign == "-" else 1), unit)
 
 
