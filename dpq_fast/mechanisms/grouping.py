@@ -115,11 +115,22 @@ class GroupAnswers:
         dict
             From each key to a number of Python or, for several levels, a list of them; with
             intervals to what `Estimate.to_dict` gives.
+
+        Raises
+        ------
+        ValueError
+            If Python takes two keys for one: two hours of one name, when clocks are put back.
         """
-        return {
+        answers = {
             key: answer.to_dict() if isinstance(answer, Estimate) else plain(answer)
             for key, answer in self.items()
         }
+        if len(answers) < len(self):
+            raise ValueError(
+                "keys must differ as Python compares them to be those of a dictionary, got hours "
+                "of one name: `items`, `to_json` and frames have all of them"
+            )
+        return answers
 
     def to_json(self) -> str:
         """A record for each group, and each level of quantiles, as JSON.

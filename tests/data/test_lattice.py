@@ -244,6 +244,38 @@ def test_encode_rounds_to_the_nearest_multiple():
     assert integers.encode(np.array([0.5, 1.5, 2.5])).tolist() == [0, 2, 2]  # ties to even
 
 
+@pytest.mark.parametrize("exponent", [49, 50, 51, 52, 53])
+@pytest.mark.parametrize("resolution", [1.0, 0.25, 0.1, 8.0, 2.0**-40])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_values_far_from_zero_go_to_the_nearest_multiple(exponent, resolution, sign):
+    """Of two equally near ones to the even one, on both sides of 2^51 steps, by every kernel."""
+    far = 2.0**exponent * resolution
+    step = max(resolution, math.ulp(far))
+    low, high = sorted((sign * far, sign * (far + 32 * step)))
+    lattice = Lattice.of((low, high), step, False)
+    values = np.unique(np.linspace(low, high, 257))
+    with_nan = np.append(values, np.nan)
+    positions = [
+        value * lattice.per_unit if lattice.per_unit else value / step for value in values.tolist()
+    ]
+    nearest = [
+        min(max(round(position) - lattice.first, 0), lattice.points - 1) for position in positions
+    ]
+    assert lattice.encode(values).tolist() == nearest
+    reference = ReferenceLattice.of((low, high), step, False)
+    assert nearest_points(values, reference).tolist() == nearest
+    counts = np.zeros(lattice.points + 1, dtype=np.int64)
+    lattice.count(counts, with_nan)
+    assert counts.tolist() == [nearest.count(point) for point in range(lattice.points)] + [1]
+    points = np.arange(lattice.points)
+    lo, hi = np.zeros(points.size, dtype=np.int64), np.full(points.size, values.size)
+    lattice.ranks(values, points, lo, hi)
+    assert lo.tolist() == np.searchsorted(nearest, points).tolist()
+    assert lattice.ties(values, np.arange(values.size))[0].tolist() == nearest
+    least = lattice.least(points)
+    assert np.searchsorted(values, least).tolist() == lo.tolist()
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float16, np.float32, ">f8", ">i4"])
 def test_encode_takes_any_dtype(dtype):
     lattice = Lattice.of((0.0, 100.0), 1.0, None)

@@ -102,6 +102,83 @@ def test_answers_are_on_the_lattice_in_the_type_of_the_bounds(name, resolution):
     assert several.dtype.kind == "M" and several.shape == (1, 2) and several[0, 0] < several[0, 1]
 
 
+# Moments of a day on which clocks are put forward, of summer, of winter, and both hours of the day
+# on which clocks are put back; the second of these is `fold=1`.
+MOMENTS = [dt.datetime(2021, 3, 28, hour, 59, tzinfo=dt.timezone.utc) for hour in (0, 1)] + [
+    dt.datetime(2021, month, day, hour, 30, tzinfo=dt.timezone.utc)
+    for month, day, hour in [(1, 15, 12), (7, 15, 12), (10, 31, 0), (10, 31, 1), (10, 31, 2)]
+]
+UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+ZONED = {
+    "datetime": lambda moment: moment.astimezone(BERLIN),
+    "pandas": lambda moment: pd.Timestamp(moment).tz_convert("Europe/Berlin"),
+}
+# A column of moments in a zone, in whatever holds such.
+ZONED_COLUMNS = {
+    "list": lambda moments: [moment.astimezone(BERLIN) for moment in moments],
+    "list of pandas": lambda moments: list(map(ZONED["pandas"], moments)),
+    "objects": lambda moments: np.array([m.astimezone(BERLIN) for m in moments], dtype=object),
+    "pandas": lambda moments: pd.Series(pd.DatetimeIndex(moments).tz_convert("Europe/Berlin")),
+    "polars": lambda moments: pl.Series(moments).dt.convert_time_zone("Europe/Berlin"),
+    "arrow": lambda moments: pa.array(moments, pa.timestamp("us", "Europe/Berlin")),
+    "another zone": lambda moments: [
+        moment.astimezone(ZoneInfo("Asia/Tokyo")) for moment in moments
+    ],
+}
+
+
+@pytest.mark.parametrize("library", ZONED)
+@pytest.mark.parametrize("moment", MOMENTS, ids=str)
+def test_bounds_with_a_zone_are_the_moments_that_their_clocks_show(moment, library):
+    """In summer time, too, and in both of the hours that have one name."""
+    value = ZONED[library](moment)
+    since = (moment - UTC) // dt.timedelta(microseconds=1) * 1000
+    assert Time.of(value).nanoseconds == since
+    bounds = (value, ZONED[library](moment + dt.timedelta(days=200)))  # into another season
+    unit = unit_of(dict(bounds=bounds, resolution=dt.timedelta(seconds=1)))
+    assert (unit.origin, unit.end("high", bounds[1])) == (since, 200 * 86_400.0)
+    assert unit.points("x", list(bounds)).tolist() == [0.0, 200 * 86_400.0]
+
+
+@pytest.mark.parametrize("make", ZONED_COLUMNS.values(), ids=ZONED_COLUMNS)
+def test_columns_with_a_zone_are_the_moments_that_their_clocks_show(make):
+    bounds = (dt.datetime(2021, 7, 1, tzinfo=BERLIN), dt.datetime(2021, 12, 1, tzinfo=BERLIN))
+    unit = unit_of(dict(bounds=bounds, resolution=dt.timedelta(seconds=1)))
+    expected = [
+        (moment - bounds[0].astimezone(dt.timezone.utc)).total_seconds() for moment in MOMENTS
+    ]
+    assert as_column(make(MOMENTS), unit).tolist() == expected
+
+
+@pytest.mark.parametrize("library", ZONED)
+@pytest.mark.parametrize("moment", MOMENTS, ids=str)
+def test_answers_in_a_zone_are_the_moments_of_the_records(moment, library):
+    """With the offset of that moment: of the first and of the second of two hours of one name."""
+    around = moment - dt.timedelta(days=100), moment + dt.timedelta(days=100)
+    bounds = tuple(map(ZONED[library], around))
+    options = dict(epsilon=1e6, bounds=bounds, resolution=dt.timedelta(minutes=1), rng=1)
+    records = ZONED_COLUMNS["pandas"]([moment] * 50)
+    wanted = ZONED[library](moment)
+    answers = [
+        dpq.median(records, **options),
+        dpq.quantile(records, [0.2, 0.5], **options)[1],
+        dpq.AggTree.of(records, **options).quantile(0.5),
+        dpq.median(records, confidence=0.9, **options).value,
+        dpq.quantile_by(records, [1] * 50, 0.5, groups=[1], **options)[1],
+    ]
+    for answer in answers:
+        assert answer.astimezone(dt.timezone.utc) == moment
+        assert answer.utcoffset() == wanted.utcoffset()
+        assert (answer.fold, str(answer)) == (wanted.fold, str(wanted))
+
+
+def test_hours_of_one_name_are_two_moments():
+    """Of which Python says that they are equal, where both have the same zone."""
+    first, second = (ZONED["datetime"](moment) for moment in MOMENTS[4:6])
+    assert first.replace(fold=0) == second.replace(fold=0) and (first.fold, second.fold) == (0, 1)
+    assert Time.of(second).nanoseconds - Time.of(first).nanoseconds == 3_600 * 10**9
+
+
 def test_zones_are_those_of_the_bounds():
     records = pd.Series(RECORDS).dt.tz_localize("Europe/Berlin")
     bounds = tuple(dt.datetime(year, 1, 1, tzinfo=BERLIN) for year in (2020, 2021))

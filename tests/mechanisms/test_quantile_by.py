@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from functools import cache
 from itertools import combinations_with_replacement, product
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -1117,6 +1118,18 @@ def test_groups_of_times_go_to_frames_and_json(unit):
     assert out.to_arrow()["value"].cast(pa.timestamp("s")).cast(pa.date32()).to_pylist() == days
     first, second = json.loads(out.to_json())
     assert first["value"].startswith("2020-02-03") and second["value"] is None
+
+
+def test_groups_of_both_hours_of_one_name_are_all_there():
+    """When clocks are put back; of datetimes of one zone, Python says that they are equal."""
+    first = datetime(2021, 10, 31, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    keys = [first, first.replace(fold=1)]
+    out = dpq.count_by(range(30), [keys[0]] * 10 + [keys[1]] * 20, groups=keys, epsilon=1e6, rng=1)
+    assert [answer for _, answer in out.items()] == [out[key] for key in keys] == [10, 20]
+    assert [row["group"] for row in json.loads(out.to_json())] == [key.isoformat() for key in keys]
+    assert out.to_polars()["group"].n_unique() == 2
+    with pytest.raises(ValueError, match=r"^keys must differ as Python compares them"):
+        out.to_dict()
 
 
 def test_groups_of_endless_integers_go_to_frames_as_floats():
