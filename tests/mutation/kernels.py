@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CSRC, FUZZ = ROOT / "csrc", ROOT / "tests" / "fuzz"
 FLAGS = ["-std=c11", "-w", "-O1", "-ffp-contract=off", f"-I{CSRC}", f"-I{FUZZ}"]
 FLAGS += ["-isystem", np.get_include()]
+# An index that leaves its array is a fault even where nothing comes of it.
+CHECKED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # A target hangs if it takes this many seconds, and this many times as long as without a fault.
 PATIENCE, SLOWER = 2.0, 5.0
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -69,7 +71,7 @@ def mutants_of(source: str) -> Iterator[Mutant]:
 
 
 def compiled(source: Path, target: Path) -> bool:
-    command = [os.environ.get("CC", "cc"), *FLAGS, "-c", str(source), "-o", str(target)]
+    command = [os.environ.get("CC", "cc"), *FLAGS, *CHECKED, "-c", str(source), "-o", str(target)]
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -97,8 +99,8 @@ class Kernel:
             return None
         objects = [path.with_suffix(".o"), self._work / "fuzzed.o", *self._others]
         target = self._work / "target"
-        command = [os.environ.get("CC", "cc"), *map(str, objects), "-lm", "-o", str(target)]
-        subprocess.run(command, check=True)
+        command = [os.environ.get("CC", "cc"), *CHECKED, *map(str, objects), "-lm"]
+        subprocess.run([*command, "-o", str(target)], check=True)
         try:
             ended = subprocess.run(
                 [str(target), str(self._inputs), *self._findings],
