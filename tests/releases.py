@@ -38,7 +38,8 @@ def grouped_values(release: Callable[..., Any], **options: Any) -> Callable[[Any
 
 def queries(x: Any) -> np.ndarray:
     """How many records are below each of a few points; missing ones are below none."""
-    column = np.asarray(x, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # signaling NaN of float32
+        column = np.asarray(x, dtype=np.float64)
     return np.array([np.count_nonzero(column < point) for point in range(-5, 6)])
 
 

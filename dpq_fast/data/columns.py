@@ -107,7 +107,7 @@ def check_declared(x: Any) -> None:
         x, unit = x.column, x.unit
     if type(x) is np.ndarray and x.dtype.kind in NO_NUMBERS and x.size:
         if not isinstance(unit, Presence):
-            refuse(f"dtype {x.dtype}", unit)
+            refuse(f"dtype {_name_of(x.dtype)}", unit)
 
 
 def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:

@@ -180,11 +180,11 @@ def describe(
     levels = Levels(q)
     if np.ndim(q) > 1:
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
-    frame = table_of(frame, workers) or frame
+    given, frame = frame, table_of(frame, workers) or frame
     there = _names(frame)
     names = _columns(there, bounds, columns)
     keys = _keys(there, by, groups, delta, public_by)
-    library = _library(frame)
+    library = _library(given)  # once names are known to be distinct
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from dpq_fast.planning.guesses import Guess
 
-_ndtri = scipy.special.ndtri
+
+def _ndtri(u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard normal's quantiles; SciPy's module is loaded when it is used."""
+    found: NDArray[np.float64] = scipy.special.ndtri(u)
+    return found
+
 
 # Halvings that invert a quantile function to all digits of float64.
 HALVINGS = 60
@@ -38,8 +43,6 @@ SHAPES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
         np.where(u < 0.5, 0.25, 0.75) + _ndtri(np.maximum(np.mod(2.0 * u, 1.0), 2.0**-60)) / 1_000.0
     ),
 }
-# Halvings that invert a quantile function to all digits of float64.
-HALVINGS = 60
 
 
 def guesses_of(

@@ -234,7 +234,11 @@ def test_answers_are_finite_and_in_range(name, x):
     parameters = inspect.signature(getattr(dpq, name.split(",")[0])).parameters
     if "cdf" in name:
         assert ((flat >= 0.0) & (flat <= 1.0)).all()
-    elif "unbounded" not in name and ("bounds" in parameters or "options" in parameters):
+    elif (
+        "unbounded" not in name
+        and "sum" not in name
+        and ("bounds" in parameters or "options" in parameters)
+    ):
         assert ((flat >= LOW) & (flat <= HIGH)).all()
 
 
@@ -290,11 +294,12 @@ def test_every_public_function_is_called():
     modules = {name for name in dpq.__all__ if inspect.ismodule(getattr(dpq, name))}
     called = {name.split(",")[0].split(".")[0] for name in (*RELEASES, *ANSWERS, *READINGS)}
     called |= {"Estimate", "select_keys"}  # an answer, and a release of keys, which are no records
-    assert set(dpq.__all__) - modules <= called
+    books = {"Accountant", "BudgetExceeded", "Guarantee"}  # called by their names in `privacy`
+    assert set(dpq.__all__) - modules <= called | books
     public = hostile.functions()
     assert set(hostile.LEFT_OUT) <= set(public)
     assert {name for name in public if name not in hostile.CALLS} == set(hostile.LEFT_OUT)
-    assert {name.split(".")[0] for name in public} == {*dpq.__all__, "diffprivlib"}
+    assert {name.split(".")[0] for name in public} == {*dpq.__all__, "diffprivlib"} - books
 
 
 def test_usual_calls_are_answered():

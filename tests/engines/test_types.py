@@ -35,7 +35,7 @@ REFUSED = [
     *((name, ZONED) for name in ROWS.column_names if name != "zoned"),
     *((name, LENGTHS) for name in ROWS.column_names if name != "length"),
 ]
-NO_KEYS = ["nested", "record", "bytes", "clock", "length", "x"]
+NO_KEYS = ["nested", "record", "bytes", "clock", "length"]
 
 
 def refuses(table, refused=REFUSED, no_keys=NO_KEYS):

@@ -13,7 +13,6 @@ from conftest import (
     Untouchable,
     assert_draws_follow,
     lattice_of,
-    legendre,
     log_mixture,
     neighbors_of,
     order_of,
@@ -37,6 +36,7 @@ from dpq_fast.mechanisms.csmooth import (
 from dpq_fast.privacy.csmooth import default_smoothness
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.sample import intervals
+from enumeration import legendre
 
 SMOOTHNESS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 1e3, 1e9]
 LEVELS = [0.0, 0.1, 0.5, 0.77, 1.0]

@@ -371,8 +371,8 @@ def test_guarantees_reject():
         guarantee("quantile_by", epsilon=1.0, confidence=0.9)
     with pytest.raises(ValueError, match="q must be given with a confidence, got None"):
         guarantee("ind_exp", epsilon=1.0, confidence=0.9)
-    with pytest.raises(ValueError, match="expected_n must be at least 1, got 0"):
-        guarantee("ind_exp", q=0.5, epsilon=1.0, confidence=0.9, expected_n=0)
+    with pytest.raises(TypeError, match=r"^expected_n must be left out for guarantee\('ind_exp'\)"):
+        guarantee("ind_exp", q=0.5, epsilon=1.0, confidence=0.9, expected_n=9)
     with pytest.raises(ValueError, match="exactly one of epsilon and rho"):
         guarantee("ind_exp", q=0.5, epsilon=1.0, rho=1.0, confidence=0.9)
     assert Request.of() is None

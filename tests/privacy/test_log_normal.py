@@ -7,11 +7,12 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from conftest import legendre, log_mixture
+from conftest import log_mixture
 from scipy.special import logsumexp
 
 from dpq_fast import privacy
 from dpq_fast.privacy import log_normal
+from enumeration import legendre
 
 # epsilon of a level, t over epsilon
 SHAPES = [(1e-3, 0.5), (0.1, 0.54), (0.5, 0.2), (1.0, 0.54), (2.0, 0.05), (5.0, 0.15)]
