@@ -234,7 +234,12 @@ def _lower_bound(seen: NDArray[np.int64], trials: int, delta: float, miss: float
 
 
 def _candidates(drawn: list[list[Any]], half: int) -> Iterator[_Event]:
-    """Events that the first half of the outputs of each data set suggests."""
+    """Events that the first half of the outputs of each data set suggests.
+
+    Yields
+    ------
+    _Event
+    """
     seen = [Counter(outs[:half]) for outs in drawn]
     often = {output for output, times in (seen[0] + seen[1]).items() if times > 1}
     ratio = {o: (seen[0][o] + 1) / (seen[1][o] + 1) for o in often}
