@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from dpq_fast.cli.parameters import NO_END, End, Guess, Numbers, Place, Step
+from dpq_fast.cli.parameters import NO_END, End, Guess, Numbers, Place
 from dpq_fast.engines.lines import Dialect
 from dpq_fast.privacy.intervals import KINDS, SAMPLE
 from dpq_fast.privacy.relations import RELATIONS
@@ -250,9 +250,9 @@ RESOLUTION = functools.partial(
     option,
     RELEASE,
     "--resolution",
-    type=Step(),
+    type=Place(),
     metavar="G",
-    help=LATTICE.format(", 1D or 1h for times"),
+    help=LATTICE.format(", 1D or 15min for times"),
 )
 
 # Privacy

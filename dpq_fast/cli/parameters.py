@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
+
+from dpq_fast.data.units import of_text
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
@@ -72,31 +72,16 @@ def _distribution(name: str, first: float, second: float) -> Any:
 
 
 NO_END = "none"
-# A place of records as texts have it: a number, or a time of ISO 8601.
-TIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+]\d\d:?\d\d)?)?"
-# Lengths as NumPy calls them.
-LENGTH = r"\d+(?:W|D|h|m|s|ms|us|ns)"
 
 
 def place_of(text: str) -> Any:
-    """A number, or a time: of NumPy, or of Python where it has a zone."""
-    if not re.fullmatch(TIME, text):
-        return float(text)
-    if re.search(r"(Z|[-+]\d\d:?\d\d)$", text[10:]):
-        return datetime.datetime.fromisoformat(re.sub(r"Z$", "+00:00", text))
-    return np.datetime64(text)
-
-
-def step_of(text: str) -> Any:
-    """A number, or a length of time: a number and a unit of NumPy's."""
-    if not re.fullmatch(LENGTH, text):
-        return float(text)
-    tick = text.lstrip("0123456789")
-    return np.array(int(text.removesuffix(tick))).astype(f"m8[{tick}]")[()]
+    """A number, a time or a length of time, as bounds and resolutions may be given as text."""
+    found = of_text(text)
+    return float(found) if isinstance(found, str) else found
 
 
 class Place(click.ParamType):  # type: ignore[type-arg]
-    """A number, or a time."""
+    """A number, a time, or a length of time."""
 
     name = "place"
 
@@ -106,21 +91,11 @@ class Place(click.ParamType):  # type: ignore[type-arg]
         try:
             return place_of(value)
         except ValueError:
-            self.fail(f"must be a number, or a time such as 2026-01-31, got {value!r}", param, ctx)
-
-
-class Step(click.ParamType):  # type: ignore[type-arg]
-    """A number, or a length of time."""
-
-    name = "step"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return step_of(value)
-        except ValueError:
-            self.fail(f"must be a number, or a length such as 1h or 1D, got {value!r}", param, ctx)
+            self.fail(
+                f"must be a number, a time (2026-01-31) or a length (1h), got {value!r}",
+                param,
+                ctx,
+            )
 
 
 class End(Place):
@@ -181,5 +156,5 @@ def _bounded(name: str, rest: str) -> Bounded | None:
     for low, high, step in [*ends, *((low, high, None) for low, high in _cuts(rest))]:
         with suppress(ValueError):
             bounds = place_of(low), place_of(high)
-            return Bounded(name, bounds, None if step is None else step_of(step))
+            return Bounded(name, bounds, None if step is None else place_of(step))
     return None

@@ -237,9 +237,10 @@ def test_times_of_another_form_or_kind_are_missing_or_refused(files):
             message = said("median", *files[kind], "--column", column, *bounds)
             assert f"--column must name a column of {words}, as --bounds are; got" in message
     message = said("median", *files["csv"], "--column", "day", "--bounds", "soon", "9")
-    assert "must be a number, or a time such as 2026-01-31, got 'soon'" in message
+    rule = "must be a number, a time (2026-01-31) or a length (1h), got"
+    assert f"{rule} 'soon'" in message
     message = said("median", *files["csv"], "--column", "day", *BOUNDS[:3], "--resolution", "1x")
-    assert "must be a number, or a length such as 1h or 1D, got '1x'" in message
+    assert f"{rule} '1x'" in message
 
 
 NOON = datetime.datetime(2024, 1, 2, 12, tzinfo=datetime.timezone.utc)
@@ -262,7 +263,7 @@ NOON = datetime.datetime(2024, 1, 2, 12, tzinfo=datetime.timezone.utc)
             ),
         ),
         (
-            "t:2024-01-02T12:00Z:2024-01-02T13:00+01:00:15m",
+            "t:2024-01-02T12:00Z:2024-01-02T13:00+01:00:15min",
             ("t", (NOON, NOON), np.timedelta64(15, "m")),
         ),
         *[(text, None) for text in ("x", "x:1", ":0:1", "x:a:b", "x:0:1:1x", "x:2024-02-30:0")],
