@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -183,6 +184,8 @@ def _of_numpy(x: NDArray[Any], unit: AnyUnit) -> NDArray[Any]:
     if kind in "mM" and unit is not None and unit.takes(KINDS[kind], False):
         return unit.numbers_of(x)
     missing = np.isnat(x) if kind in "mM" else np.isnan(x) if kind == "f" else np.zeros(x.shape)
+    if isinstance(unit, Presence) and kind in "SU":
+        return missing
     if x.size and not missing.all():
         refuse(f"dtype {_name_of(x.dtype)}", unit, kind in "mM")
     return np.full(x.shape, np.nan)
@@ -235,6 +238,8 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
             items, codes = decoded
             numbers: NDArray[np.float64] = np.append(as_float64(_array(items, unit)), np.nan)
             return np.take(numbers, codes, mode="wrap")
+        if isinstance(unit, Presence):
+            return np.where(np.asarray(series.is_null().to_numpy()), np.nan, 0.0)
         refuse(f"dtype {_declared(series)}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
 
@@ -313,14 +318,18 @@ def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 
+# Items that are counted, though they are neither numbers nor times.
+OTHERS = (str, bytes, datetime.time)
+
+
 def _time(item: Any, unit: Unit | Presence) -> float:
     time = Time.of(item)
     if time is None and hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
     if time is None and (_is_missing(item) or (isinstance(item, float) and math.isnan(item))):
         return np.nan
-    if time is None and takes_numbers(unit):
-        return _real(item)
+    if time is None and isinstance(unit, Presence):
+        return 0.0 if isinstance(item, OTHERS) else _real(item)
     if time is None or not unit.takes(time.kind, time.zone is not None):
         refuse(type(item).__name__, unit)
     return unit.number_of(time)

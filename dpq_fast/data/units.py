@@ -375,7 +375,7 @@ class Unit:
 class Presence:
     """In place of a unit where records are only counted: 0 for each, NaN for those missing."""
 
-    words = "real numbers, times or durations"
+    words = "real numbers, times, durations or text"
 
     def takes(self, _kind: str, _zoned: bool) -> bool:
         """All times."""

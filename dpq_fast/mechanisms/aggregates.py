@@ -398,7 +398,7 @@ def count(
 
     Parameters
     ----------
-    x : array_like of real numbers, times or durations, shape (n,)
+    x : array_like of real numbers, times, durations or text, shape (n,)
         Private records: an array, a pandas, polars or pyarrow column, a sequence, or a `Sample`.
     epsilon : float
         Budget, positive and finite. Public, as all that follow but `counts`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -78,11 +78,15 @@ def steps(x: Any, origin: Any, step: Any) -> NDArray[np.float64]:
 
 
 def present(x: Any) -> NDArray[np.float64]:
-    """The records of a column of numbers, times or durations, where only their number matters."""
+    """The records of a column of any type, where only their number matters."""
     items = list(only_column(x))
-    if not any(isinstance(item, TIMES) for item in items):
+    if not any(isinstance(item, (*TIMES, str, bytes, time)) for item in items):
         return numbers(x)
-    return np.array([math.nan if is_missing(item) else 0.0 for item in items])
+    return np.array([math.nan if _is_none(item) else 0.0 for item in items])
+
+
+def _is_none(item: Any) -> bool:
+    return is_missing(item) or (isinstance(item, float) and math.isnan(item))
 
 
 def nanoseconds(item: Any) -> int | None:

@@ -1,5 +1,6 @@
 """Counts, sums and means: exact integers, exact privacy by enumeration, sane on real columns."""
 
+import datetime as dt
 import importlib
 import math
 from collections import Counter
@@ -10,6 +11,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import assert_draws_follow, discrete_rho, pure_rho, range_rho
 from hypothesis import example, given
@@ -882,3 +884,39 @@ def test_a_promise_of_bounds_is_that_of_a_public_clip():
     for name in ("sum", "mean", "sum_by", "mean_by"):
         ends = guarantee(name, epsilon=1.0, q=None, lower=0, upper=9)
         assert guarantee(name, epsilon=1.0, bounds=(0, 9)) == ends
+
+
+TEXTS = ["a", None, "", "b"]
+CLOCKS = [dt.time(10), None, dt.time(0), dt.time(23, 59)]
+COUNTED = {
+    "list": TEXTS,
+    "bytes": [b"a", None, b"", b"b"],
+    "times of day": CLOCKS,
+    "NaN among strings": ["a", math.nan, "", "b"],
+    "NumPy": np.array(["a", "", "b"]),
+    "NumPy, bytes": np.array([b"a", b"", b"b"]),
+    "objects": np.array(TEXTS, dtype=object),
+    "pandas": pd.Series(TEXTS),
+    "pandas, strings": pd.Series(TEXTS, dtype="string"),
+    "pandas, categories": pd.Series(TEXTS, dtype="category"),
+    "pandas, times of day": pd.Series(CLOCKS),
+    "polars": pl.Series(TEXTS),
+    "polars, categories": pl.Series(TEXTS, dtype=pl.Categorical),
+    "polars, times of day": pl.Series(CLOCKS),
+    "Arrow": pa.array(TEXTS),
+    "Arrow, dictionary": pa.array(TEXTS).dictionary_encode(),
+    "Arrow, times of day": pa.array(CLOCKS),
+    "Arrow, bytes": pa.chunked_array([[b"a", None], [b"", b"b"]]),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_texts_and_times_of_day_are_counted(name):
+    assert dpq.count(COUNTED[name], epsilon=1e6, rng=1) == 3
+    keys = [1] * len(COUNTED[name])
+    assert dpq.count_by(COUNTED[name], keys, groups=[1], epsilon=1e6, rng=1)[1] == 3
+    if not name.startswith("Arrow"):  # whose items are its own
+        assert dpq.reference.count(COUNTED[name], epsilon=1e6, rng=1) == 3
+    for release in (dpq.median, dpq.mean):
+        with pytest.raises(TypeError, match=r"^x must hold real numbers, got "):
+            release(COUNTED[name], epsilon=1.0, bounds=(0, 1))
