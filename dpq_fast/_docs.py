@@ -15,6 +15,7 @@ from dpq_fast._arguments import names_of
 
 _HEADING = "\nParameters\n----------\n"
 _NEXT = re.compile(r"\n\n\w[\w ]+\n---")
+_FOOTNOTE = re.compile(r" \[\d+\]_")
 _REFERENCE = re.compile(r"(?:For an interval, as|As) in `([\w.]+)`[.,:;]?\s*(.*)", re.DOTALL)
 
 
@@ -71,7 +72,7 @@ def spell_out(functions: Mapping[str, Any]) -> None:
         found = explained(of, argument, name, *asked)
         if found is None:
             return None
-        text = found.text
+        text = _FOOTNOTE.sub("", found.text)  # whose list is that of the other one
         if "." not in name:
             text = text.replace(f'guarantee("{of}"', f'guarantee("{name}"')
         return Entry([argument], found.kind, text)

@@ -132,6 +132,10 @@ def test_arguments_are_explained_where_they_stand(name):
     """No "As in `joint_exp`." in place of an explanation that our functions have."""
     for argument, text in arguments_of(DOCUMENTED[name]).items():
         assert not re.match(r" +(For an interval, as|As) in `[\w.]+`", text), argument
+    doc = inspect.getdoc(DOCUMENTED[name])
+    assert set(re.findall(r"\[\d+\]_", doc)) <= {
+        f"[{n}]_" for n in re.findall(r"^\.\. \[(\d+)\]", doc, re.M)
+    }
 
 
 def test_help_explains_shared_arguments_by_one_text():
