@@ -54,7 +54,7 @@ NUMBERS = (
     2**127, -(2**127), Decimal("9" * 76), Decimal("sNaN"), Decimal("1E+999999"), "\ud800",
     "x" * 10**5, date.min, date.max, datetime.min, datetime.max.replace(tzinfo=ODD),
     timedelta.min, timedelta.max, np.datetime64(2**63 - 1, "s"), np.datetime64(-(2**63) + 1, "Y"),
-    np.datetime64("NaT"), np.timedelta64(2**63 - 1, "ns"),
+    np.datetime64("NaT", "ns"), np.timedelta64(2**63 - 1, "ns"),
     pd.Timestamp.max, pd.Timestamp.min.tz_localize("UTC"), pd.Timedelta.max,
 )  # fmt: skip
 STRINGS = (

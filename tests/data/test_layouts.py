@@ -276,10 +276,10 @@ def test_what_is_no_column_is_refused_by_its_form(name):
     for kind, (make, message) in REFUSED.items():
         if kind == "one number" and name.split(", prior")[0] in HAVE_KEYS:
             continue  # the keys and counts have its length
-        if name.startswith(("count", "describe")):  # counts take times, and say so
-            if kind in ("dates", "spans") and name != "describe":
+        if name.startswith(("count", "describe")):  # counts take times and text, and say so
+            if kind in ("dates", "spans", "strings", "objects") and name != "describe":
                 continue
-            message = message.replace("real numbers", "real numbers(, times or durations)?")
+            message = message.replace("real numbers", "real numbers(, times, durations or text)?")
         assert len({refusal(name, make(k), message) for k in (0, 1)}) == 1, kind
 
 

@@ -155,7 +155,7 @@ class Unnamed:
         Decimal("snan"),
         pd.NA,
         pd.NaT,
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "ns"),
         np.timedelta64("NaT", "s"),
         np.ma.masked,
         pa.scalar(None),

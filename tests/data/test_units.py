@@ -248,8 +248,12 @@ def test_count_takes_whatever_is_there_or_missing():
 def test_curves_and_trees_of_times():
     curve = dpq.cdf(RECORDS, epsilon=1.0, bounds=DAYS, rng=1)
     middle = curve.quantile(0.5)
-    assert middle.dtype == "M8[D]" and curve.cdf(middle) >= 0.5 > curve.cdf(middle - 1)
-    assert curve.count(DAYS[0], middle) == pytest.approx(curve.total * curve.cdf(middle - 1))
+    assert middle.dtype == "M8[D]" and curve.cdf(middle) >= 0.5 > curve.cdf(
+        middle - np.timedelta64(1, "D")
+    )
+    assert curve.count(DAYS[0], middle) == pytest.approx(
+        curve.total * curve.cdf(middle - np.timedelta64(1, "D"))
+    )
     assert curve.to_frame()["x"].dtype.kind == "M"
     assert curve.ks(curve) == 0.0 and curve.ks(RECORDS) < 0.2
     with pytest.raises(ValueError, match="functions must have the same unit"):
@@ -307,7 +311,7 @@ BAD = {
         "bounds[1] must be one of times without a zone",
     ),
     "no time": (
-        dict(bounds=(DAYS[0], np.datetime64("NaT"))),
+        dict(bounds=(DAYS[0], np.datetime64("NaT", "ns"))),
         TypeError,
         "bounds[1] must be one of",
     ),
@@ -367,7 +371,7 @@ def test_times_are_exact():
     assert Time.of(np.timedelta64(3, "W")).nanoseconds == 21 * 86_400 * 10**9
     assert Time.of(np.datetime64("2020")).nanoseconds == Time.of(dt.date(2020, 1, 1)).nanoseconds
     assert Time.of(pd.Timedelta(5)).nanoseconds == 5
-    for value in (3.0, None, "2020", pd.NaT, np.datetime64("NaT"), np.timedelta64(1, "Y")):
+    for value in (3.0, None, "2020", pd.NaT, np.datetime64("NaT", "ns"), np.timedelta64(1, "Y")):
         assert Time.of(value) is None
 
 

@@ -873,7 +873,7 @@ def test_dates_in_a_type_of_numpy_are_found_as_each_of_them_is(of, unit, order):
     assert [type(key) for key in found.keys] == [type(key) for key in each.keys]
     for by in ("Y", "D", "7s", "s", "ns"):
         shifted = np.concatenate((given.astype("M8[s]"), given.astype("M8[s]") + 1))
-        records = np.append(shifted, np.datetime64("NaT")).astype(f"M8[{by}]")
+        records = np.append(shifted, np.datetime64("NaT", "ns")).astype(f"M8[{by}]")
         places = found.places(records, records.size)
         assert places.tolist() == each.places(records, records.size).tolist()
     some = np.array([2, 0])
@@ -1386,7 +1386,7 @@ BAD = [
     ({"groups": [True, 2]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
     ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
-    ({"groups": [np.datetime64("NaT")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [np.datetime64("NaT", "ns")]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": np.array([1, 2], "M8[ps]")}, TypeError, "^groups must hold integers, strings"),
     ({"groups": np.array(["2020", "NaT"], "M8[D]")}, TypeError, "^groups must hold integers"),
     ({"groups": np.array(["2020", "2021", "2020"], "M8[s]")}, ValueError, "2020-01-01T.* twice$"),
