@@ -228,7 +228,9 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
             return unit.numbers_of(_in_numpy(series))
     if dtype == narwhals.Unknown and str(_declared(series)).startswith("date64"):
         return _of_series(series.cast(narwhals.Datetime("ms")), unit)  # which Python may not have
-    if dtype in (narwhals.Object, narwhals.Unknown):  # sparse ones of pandas, Arrow's intervals
+    mapped = str(_declared(series)).startswith("map<")  # which older versions do not know
+    # sparse ones of pandas, Arrow's intervals
+    if dtype in (narwhals.Object, narwhals.Unknown) and not mapped:
         return _sequence(series.to_list(), unit)
     if dtype.is_float():
         return _of_numpy(np.asarray(series.to_numpy()), unit)
