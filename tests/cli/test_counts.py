@@ -3,6 +3,7 @@
 import csv
 import datetime
 import io
+import re
 from pathlib import Path
 
 import click
@@ -155,7 +156,7 @@ def test_median_is_the_quantile_of_one_half(people):
     arguments = [people, "--column", "age", *BOUNDS, "--epsilon", 1, "--seed", 3]
     assert answered("median", *arguments) == answered("quantile", *arguments, "--q", 0.5)
     assert "Private median of age" in run("median", *arguments).stdout
-    assert "No such option '--q'" in said("median", *arguments, "--q", 0.5)
+    assert re.search("No such option:? '?--q", said("median", *arguments, "--q", 0.5))
 
 
 def test_workers_change_no_answer(people):

@@ -211,11 +211,12 @@ def test_columns_of_all_kinds_are_those_from_memory(source, monkeypatch):
 
 
 @CLUSTERS
-def test_an_error_on_a_worker_is_raised_and_the_charge_stays(source):
+def test_an_error_of_records_is_raised_and_the_charge_stays(source):
     accountant = dpq.privacy.Accountant(epsilon=1.0)
-    column = dpq.Table.of(source)["town.name"]
-    with pytest.raises(TypeError, match="x must hold real numbers"):
-        dpq.median(column, epsilon=0.5, bounds=(0, 1), accountant=accountant)
+    column = dpq.Table.of(source)["x"]
+    asked = dict(epsilon=0.5, bounds=(0, 1), nan_policy="raise", accountant=accountant)
+    with pytest.raises(ValueError, match="^x must not contain NaN with nan_policy='raise'$"):
+        dpq.median(column, **asked)
     assert accountant.spent.epsilon == 0.5
 
 
