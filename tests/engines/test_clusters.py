@@ -215,7 +215,7 @@ def test_an_error_of_records_is_raised_and_the_charge_stays(source):
     accountant = dpq.privacy.Accountant(epsilon=1.0)
     column = dpq.Table.of(source)["x"]
     asked = dict(epsilon=0.5, bounds=(0, 1), nan_policy="raise", accountant=accountant)
-    with pytest.raises(ValueError, match="^x must not contain NaN with nan_policy='raise'$"):
+    with pytest.raises(ValueError, match=r"^x must not contain NaN with nan_policy='raise'$"):
         dpq.median(column, **asked)
     assert accountant.spent.epsilon == 0.5
 
