@@ -22,7 +22,7 @@ from dpq_fast.cli.options import Origin
 from dpq_fast.data.columns import AnyUnit, takes_numbers
 from dpq_fast.data.keys import INTEGERS, declared_kind
 from dpq_fast.data.tables import Table, Task, listed
-from dpq_fast.data.units import DURATIONS, INSTANTS, Unit
+from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Unit
 from dpq_fast.engines.files import (
     BY_NAME,
     SUFFIXES,
@@ -262,7 +262,7 @@ class ColumnFiles(Source):
 def _is_read(declared: pa.DataType, unit: AnyUnit) -> bool:
     """Whether a column of a type holds what a unit says."""
     types = pa.types
-    if types.is_null(declared):
+    if types.is_null(declared) or isinstance(unit, Presence):  # whose records are only counted
         return True
     numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     if takes_numbers(unit) and any(is_kind(declared) for is_kind in numbers):

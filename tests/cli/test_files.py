@@ -218,12 +218,11 @@ def test_groups_file_is_refused_where_a_line_has_other_fields(files, tmp_path):
 
 @pytest.mark.parametrize("kind", ["parquet", "duckdb"])
 def test_columns_of_text_are_refused_where_they_are_declared(files, kind):
-    asked = {"quantile": ["--q", 0.5, *BOUNDS]} | ({} if kind == "duckdb" else {"count": []})
-    for command, options in asked.items():
-        arguments = ["--column", "note", *options, "--epsilon", 1]
-        message = said(command, *files[kind], *arguments)
-        words = "numbers" if command == "quantile" else "real numbers, times or durations"
-        assert f"--column must name a column of {words}, as --bounds are; got note" in message
+    arguments = ["--column", "note", "--q", 0.5, *BOUNDS, "--epsilon", 1]
+    message = said("quantile", *files[kind], *arguments)
+    assert "--column must name a column of numbers, as --bounds are; got note" in message
+    counted = answered("count", *files[kind], "--column", "note", "--epsilon", 1e6)
+    assert counted["value"] == 600
     arguments = ["--column", "day", "--q", 0.5, *BOUNDS, "--epsilon", 1]
     assert "got day, of type" in said("quantile", *files[kind], *arguments)
     out = answered("count", *files[kind], "--column", "day", "--epsilon", 1e6)
