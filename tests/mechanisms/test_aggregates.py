@@ -771,7 +771,7 @@ def test_forms_are_rejected(implementation):
         with pytest.raises(ValueError, match="x must be one-dimensional"):
             release(np.zeros((2, 2)), epsilon=1.0)
         with pytest.raises(TypeError, match="x must hold real numbers"):
-            release(np.array(["a"]), epsilon=1.0)
+            release(np.array([1j]), epsilon=1.0)
     with pytest.raises(ValueError, match="neighbors must be one of"):
         implementation.count([1.0], epsilon=1.0, neighbors="other")
 
