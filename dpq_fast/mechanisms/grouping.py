@@ -155,7 +155,7 @@ class GroupAnswers:
             If polars is not installed.
         """
         polars = _checks.extra("polars", "to_polars", "polars")
-        return polars.DataFrame({name: _framed(part) for name, part in self._columns().items()})
+        return polars.DataFrame(self._framed())
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with the rows of `to_json`.
@@ -166,7 +166,11 @@ class GroupAnswers:
             If pyarrow is not installed.
         """
         pyarrow = _checks.extra("pyarrow", "to_arrow", "arrow")
-        return pyarrow.table({name: _framed(part) for name, part in self._columns().items()})
+        return pyarrow.table(self._framed())
+
+    def _framed(self) -> dict[str, Any]:
+        """`_columns`, in types that frames have."""
+        return {name: _framed(part) for name, part in self._columns().items()}
 
     def _columns(self) -> dict[str, NDArray[Any] | list[Any]]:
         """A row for each group and each level: columns of keys, of levels and of answers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -106,10 +107,11 @@ def expected_rows(
     return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
 
-def options_of(method: str) -> list[str]:
+@functools.cache  # signatures do not change, and take longer to look at than a small release
+def options_of(method: str) -> tuple[str, ...]:
     """The arguments of a mechanism that `quantile` has not."""
     own = names_of(quantile, further=False)
-    return [name for name in names_of(MECHANISMS[method].release) if name not in own]
+    return tuple(name for name in names_of(MECHANISMS[method].release) if name not in own)
 
 
 def all_options() -> list[str]:
