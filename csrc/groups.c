@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "arrange.h"
 #include "depth.h"
 #include "dither.h"
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
+#include "ranks.h"
 #include "vector.h"
 
 #define NETWORK 16 /* points that one sorting network sorts */
@@ -674,54 +674,21 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
     return DPQ_OK;
 }
 
-/* Records of a lattice as their points, others held within the bounds: numbers, to work->spare. Returns
- * whether they are in order. */
-static int
-numbers_of_records(const dpq_groups_law *law, size_t n, const double *value,
-                   const dpq_groups_work *work)
-{
-    double *number = (double *)(void *)work->spare;
-    int64_t disorder = 0;
-
-    encode(law, n, value, work);
-    for (size_t i = 0; i < n; i++) {
-        number[i] = law->lattice ? (double)work->point[i] : dpq_key_value(work->point[i]);
-    }
-    for (size_t i = 1; i < n; i++) {
-        disorder |= number[i - 1] > number[i];
-    }
-    return !disorder;
-}
-
-/* Put the numbers in work->spare in order at some places: to work->number. Arrays that nothing is in yet
- * serve as room. */
+/* Records in order, to work->number: points of a lattice, others held within the bounds. */
 static void
-put_in_order(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *asked,
-             const dpq_groups_work *work)
+put_in_order(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work)
 {
-    const double *number = (const double *)(const void *)work->spare;
-    size_t *cursor = (size_t *)(void *)work->rank;
-    uint32_t *to = (uint32_t *)(void *)work->left;
-    double low = law->lattice ? 0.0 : law->low;
-    double high = law->lattice ? (double)(law->points - 1) : law->high;
-
-    dpq_arrange_numbers(low, high, n, number, asked, cursor, to, work->edge, work->number);
-}
-
-/* How many of n numbers, in order at some places, are below another one. */
-static int64_t
-below(const dpq_arrange_windows *asked, size_t n, const double *number, double other)
-{
-    int64_t found;
-
-    dpq_arrange_below(asked, n, number, 1, &other, &found);
-    return found;
+    encode(law, n, value, work);
+    sort_again(n, work);
+    for (size_t i = 0; i < n; i++) {
+        work->number[i] = law->lattice ? (double)work->point[i] : dpq_key_value(work->point[i]);
+    }
 }
 
 /* Points at places from, ..., to - 1 of the numbers in work->number, dithered, to work->point. */
 static void
-points_between(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *asked, size_t from,
-               size_t to, const dpq_dither *dither, const dpq_groups_work *work)
+points_between(const dpq_groups_law *law, size_t n, size_t from, size_t to,
+               const dpq_dither *dither, const dpq_groups_work *work)
 {
     const double *number = work->number;
     int64_t before = 0, after = 0; /* records that are tied with the first one, and with the last one */
@@ -733,10 +700,10 @@ points_between(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *a
         return;
     }
     if (from > 0 && number[from - 1] == number[from]) {
-        before = (int64_t)from - below(asked, n, number, number[from]);
+        before = (int64_t)(from - dpq_ranks_first_number(number, 0, from, number[from]));
     }
     if (to < n && number[to] == number[to - 1]) {
-        after = below(asked, n, number, number[to - 1] + 1.0) - (int64_t)to;
+        after = (int64_t)(dpq_ranks_first_number(number, to, n, number[to - 1] + 1.0) - to);
     }
     dpq_dither_points(dither, to - from, work->point + from, before, after);
 }
@@ -750,35 +717,17 @@ intervals_held(const dpq_groups_law *law, size_t n, const double *value, int64_t
     const int64_t last_point = (law->points << law->bits) - 1;
     size_t m = law->levels, intervals = 0, segments;
     int64_t *segment = work->first + m, *count = work->last + m;
-    int64_t *start = (int64_t *)(void *)work->lo, *stop = (int64_t *)(void *)work->hi;
-    dpq_arrange_windows asked = {0, start, stop};
 
     segments = dpq_intervals_windows(m, law->q, (int64_t)n, held, work->first, work->last, segment,
                                      count);
-    for (size_t s = 0; s < segments; s++) { /* records around intervals, and one more on each side */
-        int64_t from = segment[s] > 2 ? segment[s] - 2 : 0, to = segment[s] + count[s] + 1;
-        int64_t done = asked.windows > 0 ? stop[asked.windows - 1] : 0;
-
-        from = from > done ? from : done;
-        to = to < (int64_t)n ? to : (int64_t)n;
-        if (from < to) {
-            start[asked.windows] = from;
-            stop[asked.windows++] = to;
-        }
-    }
-    if (numbers_of_records(law, n, value, work)) {
-        memcpy(work->number, work->spare, n * sizeof *work->number);
-    }
-    else {
-        put_in_order(law, n, &asked, work);
-    }
+    put_in_order(law, n, value, work);
     for (size_t s = 0; s < segments; s++) {
         size_t from = segment[s] > 0 ? (size_t)segment[s] - 1 : 0;
         size_t to = (size_t)(segment[s] + count[s]);
 
         to = to < n ? to : n;
         if (law->lattice) {
-            points_between(law, n, &asked, from, to, dither, work);
+            points_between(law, n, from, to, dither, work);
             intervals += dpq_intervals_lattice(1, segment + s, count + s, (int64_t)n, -1, last_point,
                                                work->point + from, work->rank + intervals,
                                                work->width + intervals, work->left + intervals);

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import real_array
-from dpq_fast.data.columns import as_column, as_float64, in_order
+from dpq_fast.data.columns import as_column, as_float64
 
 __all__ = ["distance_error", "missed_points", "rank_error"]
 
@@ -114,7 +114,7 @@ def _prepared(
     x: Any, q: Any, o: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Records in order, levels and outputs."""
-    ordered = in_order(as_float64(as_column(x)))
+    ordered = np.sort(as_float64(as_column(x)))
     levels, outputs = real_array("q", q), real_array("o", o)
     try:
         np.broadcast_shapes(levels.shape, outputs.shape)

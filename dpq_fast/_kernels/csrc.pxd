@@ -160,39 +160,6 @@ cdef extern from "select.h" nogil:
                               const int64_t *key_lo, const int64_t *key_hi, size_t n,
                               const dpq_column *column, size_t room, double *out)
 
-cdef extern from "arrange.h" nogil:
-
-    ctypedef struct dpq_arrange_bins:
-        dpq_select_map map
-        int bits
-        const uint32_t *slot
-
-    ctypedef struct dpq_arrange_windows:
-        size_t windows
-        const int64_t *start
-        const int64_t *stop
-
-    size_t dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n)
-    void dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value,
-                           size_t *count)
-    size_t dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, bint all, size_t *cursor,
-                            uint32_t *to)
-    void dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value,
-                          size_t *cursor, const uint32_t *to, double *out)
-    void dpq_arrange_share(size_t bins, const uint32_t *to, const size_t *count, size_t *cursor,
-                           size_t *own)
-    void dpq_arrange_finish(size_t first, size_t last, const dpq_arrange_windows *asked,
-                            const size_t *cursor, const uint32_t *to, double *out, double *spare)
-    void dpq_arrange_numbers(double low, double high, size_t n, const double *number,
-                             const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to,
-                             double *spare, double *out)
-    void dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged,
-                           size_t values, const double *value, int64_t *below)
-    void dpq_arrange_below_inside(const dpq_arrange_windows *asked, size_t n, const double *arranged,
-                                  size_t values, const double *value, int64_t *below)
-    void dpq_arrange_add_below(size_t n, const double *number, size_t values, const double *value,
-                               int64_t *below)
-
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
                                  int64_t n, int64_t before, int64_t after, const int64_t *point,

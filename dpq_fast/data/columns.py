@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import MAX_COUNT, check_column, check_width, extra
-from dpq_fast._kernels.arrange import ordered
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Time, Timed, Unit
 
 
@@ -43,17 +42,6 @@ def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
         return values
     with np.errstate(all="ignore"):
         return np.array(values, dtype=np.float64, order="C")
-
-
-# From so many numbers on a kernel sorts them, in a time that depends on no vectors of the machine.
-SORTED_BY_KERNEL = 2_000
-
-
-def in_order(values: NDArray[Any]) -> NDArray[Any]:
-    """Values of an array in ascending order, NaN last."""
-    if values.size < SORTED_BY_KERNEL or not is_ready(values, np.float64):
-        return np.sort(values)
-    return ordered(values)
 
 
 # Numbers in a sequence that need no further look.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels.select import Map
-from dpq_fast.data.columns import as_float64, in_order, is_plain
+from dpq_fast.data.columns import as_float64, is_plain
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.likely import DEVIATIONS, Likely, near
 from dpq_fast.data.passes import MIN_PIECES, SCATTERED, Chunks
@@ -126,4 +126,4 @@ def are_of_one_point(
 def choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
     """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
     held = np.clip(as_float64(probe[~np.isnan(probe)]), low, high)
-    return Map.chosen(low, high, BUCKETS, in_order(held))
+    return Map.chosen(low, high, BUCKETS, np.sort(held))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import select as kernel
 from dpq_fast._kernels import sums as sums_kernel
-from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
@@ -302,20 +301,11 @@ class Taken(Query[Found]):
         number = one.number + other.number
         return Found(one.values + other.values if number <= self.size else [], number)
 
-    def all_of(
-        self,
-        found: Found,
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        workers: int = 1,
-    ) -> Arranged | None:
-        """The records, in order at some places of them; None if there were more or fewer.
-
-        Windows start[w] <= place < stop[w] ascend and do not overlap, and none is empty.
-        """
+    def all_of(self, found: Found) -> Numbers | None:
+        """The records in order; None if there were more or fewer."""
         if found.number != self.size:
             return None
-        return Arranged.of(self.map, self.wanted, found.values, start, stop, workers)
+        return np.sort(np.concatenate(found.values or [np.empty(0)]))
 
 
 @dataclass(frozen=True, repr=False)

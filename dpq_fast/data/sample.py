@@ -23,7 +23,6 @@ from dpq_fast.data.columns import (
     as_float64,
     check_counts,
     check_declared,
-    in_order,
     is_ready,
     refuse_nan,
 )
@@ -636,7 +635,7 @@ class Reader:
         if q is not None and around is not None:  # what is read, in whole buckets
             asked = q.size * (reach + 2.0 * n / BUCKETS)
         if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
-            return _of_sorted(in_order(values), lattice, bounds, nan_policy)
+            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
         much = asked > COUNTED_SHARE * n
         if much:
             few = min(n, MANY_POINTS)
@@ -652,9 +651,7 @@ class Reader:
         # paths past a tie may be anywhere; what is read again takes another pass
         again = asked > READ_SHARE * n or (crowded and dithered is None)
         if n <= MANY_SORTED * SORTED_RECORDS and again:
-            few_enough = n <= ALL_READ * SORTED_RECORDS
-            ascending = in_order(values) if few_enough else np.sort(values)  # or by less memory
-            return _of_sorted(ascending, lattice, bounds, nan_policy)
+            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
         return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
 
 

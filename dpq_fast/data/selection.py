@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import keys, value_of
-from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, are_of_one_point, choose_map
 from dpq_fast.data.histogram import Bins
@@ -125,8 +124,6 @@ class BucketPlan(Plan):
 class Counted(ABC):
     """Records counted by where they lie, so that some can be found by their places."""
 
-    # Threads to put in order what is collected.
-    _workers = 1
     # Whether a pass that collects records takes about as long as one that counts them.
     gives_records = False
 
@@ -156,13 +153,13 @@ class Counted(ABC):
         """All records in order if, with so many more to be read, that is worth it."""
         return None
 
-    def collect(self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Arranged:
-        """The records of the plan but for the tied ones, in order at some places; one pass."""
+    def collect(self, plan: Plan) -> NDArray[np.float64]:
+        """The records of the plan but for the tied ones, in order; one pass."""
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
-            return Arranged(np.empty(0), start, stop, None)
+            return np.empty(0)
         passes, query = self._taker(plan, expected)
-        collected = query.all_of(passes.fold(query), start, stop, self._workers)
+        collected = query.all_of(passes.fold(query))
         if collected is None:
             raise source_changed()
         return collected
@@ -218,7 +215,7 @@ class Buckets(Counted):
         self._low, self._high = low, high
         if foreseen is None:
             foreseen = Foreseen(choose_map(low, high, probe))
-        self._map, self._workers = foreseen.map, foreseen.workers
+        self._map = foreseen.map
         total = chunks.fold(BucketCounts(self._map, BUCKETS, foreseen.likely))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken = Chunks(lambda: total.values, foreseen.workers)  # all of the wanted buckets
@@ -521,13 +518,7 @@ class CollectedWindows:
         tied = np.concatenate(([0], np.cumsum(plan.tied)))
         self._whole: list[bool] = (tied[last] == tied[first]).tolist()
         self._shift: list[int] = (offset - plan.start)[first].tolist()
-        # where the collected are in order
-        begin, end = (
-            offset[part] + np.minimum(places - plan.start[part], size[part])
-            for part, places in ((first, start), (last - 1, stop))
-        )
-        some = begin < end
-        self.collected = counted.collect(plan, begin[some], end[some])
+        self.collected = counted.collect(plan)
 
     def holds(self, windows: list[tuple[int, int]]) -> bool:
         """Whether all of these windows are inside."""
@@ -548,7 +539,7 @@ class CollectedWindows:
         part = np.maximum(np.searchsorted(plan.start, starts, side="right") - 1, 0)
         held = (plan.start[part] == starts) & ~plan.tied[part]
         found = np.full(values.size, UNKNOWN)
-        places = self.collected.below(values[held])
+        places = np.searchsorted(self.collected, values[held])
         found[held] = starts[held] + places - self.offset[part[held]]
         return found
 
@@ -558,7 +549,7 @@ class CollectedWindows:
         if not self._whole[window]:
             return None
         shift = self._shift[window]
-        return self.collected.values[start + shift : stop + shift]
+        return self.collected[start + shift : stop + shift]
 
 
 class SelectedOrder(CoarseOrder):
@@ -652,7 +643,7 @@ class SelectedOrder(CoarseOrder):
         offset, taken = held.offset[part], ~tied
         begin = int(offset[0] + (0 if tied[0] else first[0]))
         number = int(size[taken].sum())
-        found[np.repeat(taken, size)] = held.collected.values[begin : begin + number]
+        found[np.repeat(taken, size)] = held.collected[begin : begin + number]
         return found
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:

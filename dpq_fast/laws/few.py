@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.groups import Releases
 from dpq_fast._kernels.lattice import is_sorted
-from dpq_fast.data.columns import in_order
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.laws.depth import window_for
@@ -27,9 +26,9 @@ from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 MOST, MOST_ENTRIES, ROOM = 2**17, 2**17, 2**20
 # Of records in order, whose windows are found without a look at all of them; and for single levels.
 MOST_ORDERED, MOST_FLIPPED = 2**16, 2**12
-# From so many on, those around the targets alone are put in order.
+# From so many on, those around the targets alone are laid out.
 LEAST_HELD = 1500
-# Where all are, the networks of the kernel that releases them sort up to so many.
+# The networks of the kernel that releases them sort up to so many.
 MOST_NETWORKED = 64
 # Nats by which windows may be wider than is foreseen: in all, and for each level.
 MARGIN = 1.25, 4.0
@@ -93,9 +92,7 @@ def draw_points(
     extent = bounds[1] - bounds[0] if lattice is None else float(lattice.fine_points)
     log_volume = public_volume(extent, m, lattice is not None)
     held = held_of(n, m, rate)
-    if held == n:
-        values = _sorted(values)
-    drawn, points, left = releases.one(values, log_volume, spare_of(n, m), held, rng)
+    drawn, points, left = releases.one(_sorted(values), log_volume, spare_of(n, m), held, rng)
     if points is None:
         return drawn
     # what float64 rows can not hold, or is decided outside of windows; its dither stays
@@ -129,7 +126,7 @@ def draw_flips(
 
 
 def _sorted(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values as a kernel sorts them in no time, or needs not to."""
+    """Values in order, but for those that the kernel's networks sort in no time."""
     if values.size <= MOST_NETWORKED or is_sorted(values):
         return values
-    return in_order(values)
+    return np.sort(values)

@@ -109,12 +109,6 @@ class All(Taken):
         return found[: self.size], found.size
 
 
-def in_order(query, found):
-    """All of them in order."""
-    arranged = query.all_of(found, np.array([0]), np.array([query.size]))
-    return None if arranged is None else arranged.values
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nothing_is_kept_once_too_much_is_taken(workers):
     """A source that changed may give ever more: no more is kept than was counted."""
@@ -122,9 +116,9 @@ def test_nothing_is_kept_once_too_much_is_taken(workers):
     for size in (35, 999):
         found = chunks.fold(All(size))
         assert found.number == 1_000 and found.values == []
-        assert in_order(All(size), found) is None
-    assert in_order(All(1_001), chunks.fold(All(1_001))) is None
-    kept = in_order(All(1_000), chunks.fold(All(1_000)))
+        assert All(size).all_of(found) is None
+    assert All(1_001).all_of(chunks.fold(All(1_001))) is None
+    kept = All(1_000).all_of(chunks.fold(All(1_000)))
     np.testing.assert_array_equal(kept, np.ones(1_000))
 
 
@@ -132,16 +126,16 @@ def test_collected_values_are_float64_and_ascend():
     x = np.arange(10)[::-1]
     for size, expected in ((5, [1.0, 3.0, 5.0, 7.0, 9.0]), (6, None)):
         query = All(size, odd=True)
-        collected = in_order(query, Chunks.of_array(x, 1).fold(query))
+        collected = query.all_of(Chunks.of_array(x, 1).fold(query))
         assert (None if collected is None else collected.tolist()) == expected
     query = All(0, odd=True)
-    collected = in_order(query, Chunks.of_array(np.zeros(1, dtype=int), 1).fold(query))
+    collected = query.all_of(Chunks.of_array(np.zeros(1, dtype=int), 1).fold(query))
     assert collected.dtype == np.float64 and collected.tolist() == []
 
 
 def test_partials_of_taken_values_are_combined_up_to_their_size():
     one, other = Found([np.ones(2)], 2), Found([np.zeros(1)], 1)
-    assert in_order(All(3), All(3).combine(one, other)).tolist() == [0.0, 1.0, 1.0]
+    assert All(3).all_of(All(3).combine(one, other)).tolist() == [0.0, 1.0, 1.0]
     assert All(2).combine(one, other).values == []
 
 

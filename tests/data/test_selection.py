@@ -363,7 +363,7 @@ def test_comparing_collects_what_buckets_hold(at_edges, windows, monkeypatch):
     for compared in (10**9, 0):
         monkeypatch.setattr(selection, "COMPARED", compared)
         held = assert_held_as_sorted(selected(x, None, bounds, probe=probe), expected, windows)
-        sizes.append(held.collected.values.size)
+        sizes.append(held.collected.size)
     assert sizes[0] == sizes[1]
 
 
@@ -375,8 +375,7 @@ def test_plans_hold_the_buckets_of_their_windows_alone():
     plan = buckets.plan(start, stop)
     assert plan.start.tolist() == [5, 19, 20, *range(99, 120), *range(190, 197)]
     assert (plan.count == 1).all()
-    whole = np.array([0]), np.array([plan.start.size])
-    np.testing.assert_array_equal(buckets.collect(plan, *whole).values, x[plan.start])
+    np.testing.assert_array_equal(buckets.collect(plan), x[plan.start])
 
 
 @pytest.mark.parametrize("windows", [[(0, 900)], [(10, 20), (880, 890)], [(299, 302)]])
@@ -407,8 +406,7 @@ def test_tied_records_are_not_collected(monkeypatch):
         plan = order._counted.plan(np.array([0]), np.array([500]))
         assert plan.tied.all() and plan.count.sum() == 500
         monkeypatch.setattr(order._counted, "_chunks", None)  # no other pass
-        none = np.empty(0, dtype=np.int64)
-        assert order._counted.collect(plan, none, none).values.size == 0
+        assert order._counted.collect(plan).size == 0
         assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
 
 
@@ -926,3 +924,28 @@ def test_kernel_rejects_sizes_that_do_not_fit():
     for rows in (np.zeros((3, 2))[::-1], np.broadcast_to(np.zeros(2), (3, 2))):
         with pytest.raises(ValueError, match="rows must ascend in memory, by whole values, and"):
             chosen.count(rows, np.zeros(6, dtype=np.int64))
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 2_000])
+def test_the_map_that_spreads_most_evenly_is_chosen(n):
+    """Of those linear in the value and in its key, with some of the values beyond their ends."""
+    rng = np.random.default_rng(2)
+    low, high, buckets = -1e3, 1e6, 2**10
+    for values in (rng.normal(0.0, 5.0, n), rng.lognormal(0.0, 8.0, n), rng.integers(0, 3, n)):
+        values = np.sort(np.clip(values.astype(float), low, high))
+        ranges = [(low, high)]
+        for tail in (n >> 10, n >> 6) if n else ():
+            ranges.append((values[tail], values[n - 1 - tail]))
+        maps = []
+        for lo, hi in ranges:
+            first, last = keys(np.array([lo, hi])).tolist()
+            shift = max(0, (last - first).bit_length() - 10)
+            maps.append(Map(low, high, buckets, base=first, shift=shift))
+            if lo < hi:
+                maps.append(Map(low, high, buckets, origin=lo, scale=buckets / (hi - lo)))
+
+        def crowding(where, values=values):
+            return np.square(np.bincount(where.buckets(values))).sum()
+
+        chosen = Map.chosen(low, high, buckets, values)
+        assert crowding(chosen) == min(map(crowding, maps))
