@@ -443,11 +443,9 @@ IN_PARTS = {
 RELATIONS = [("swap", False), ("swap", True), ("add-remove", False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_PARTS)
-@pytest.mark.parametrize(
-    ("neighbors", "public_by"),
-    [RELATIONS[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in RELATIONS[1:])],
-)
+@pytest.mark.parametrize(("neighbors", "public_by"), RELATIONS)
 def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, name):
     """Against the front door of one sample, which gets the part of the budget."""
     sample, options = [0.5, 1.0, 3.2, 3.3, 3.4, math.nan], dict(IN_PARTS[name])
