@@ -89,15 +89,12 @@ class Case(NamedTuple):
         Constants that send small data down a path: (module, name, value).
     others : tuple
         More laws that must be told from it.
-    more : float
-        How much of the budget must be told from it.
     """
 
     draw: Draw
     law: Callable[[float], Law]
     forced: tuple[tuple[Any, str, Any], ...] = ()
     others: tuple[Law, ...] = ()
-    more: float = MORE
 
 
 @contextlib.contextmanager
@@ -162,7 +159,7 @@ def least(of: Callable[[float], float]) -> float:
 
 
 def verdict_of(case: Case) -> Verdict:
-    return Verdict(case.law(1.0), [case.law(case.more), *case.others])
+    return Verdict(case.law(1.0), [case.law(MORE), *case.others])
 
 
 def is_refused(case: Case, verdict: Verdict) -> bool:
@@ -469,6 +466,37 @@ def form_cases() -> Iterator[tuple[str, Case]]:
             ),
         ),
     )
+    yield (
+        "ind_exp, exponential",
+        Case(
+            repeated(dpq.ind_exp, FLOATS, q=q, epsilon=38.0, selection="exponential", **GRID),
+            lambda factor: enumeration.ind_exp(
+                RECORDS,
+                POINTS,
+                q,
+                ind_rates(q, factor * 19.0, "swap"),
+                "exponential",
+                masses=MASSES,
+            ),
+        ),
+    )
+    # [DDR20] Theorem 3 for two releases; tests of `privacy` have the theorem
+    each = dpq.privacy.bounded_range.bounded_range_epsilon_each(2, 38.0, 1e-3)
+    assert each > 19.0
+    yield (
+        "ind_exp, delta",
+        Case(
+            repeated(dpq.ind_exp, FLOATS, q=q, epsilon=38.0, delta=1e-3, **GRID),
+            lambda factor: enumeration.ind_exp(
+                RECORDS,
+                POINTS,
+                q,
+                ind_rates(q, factor * each, "swap"),
+                "exponential",
+                masses=MASSES,
+            ),
+        ),
+    )
     densities = dict(bounds=(0, LONG + 3), resolution=0)
     for forced in ((), WINDOWS):
         yield (
@@ -698,21 +726,23 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
         )
         yield f"joint_exp, all bits of dither, n {size}", all_bits_case(records)
 
-    def small(factor: float, bits: int = 1) -> Law:
-        rate = joint_rate(q, factor * 2.0, "swap")
-        return enumeration.joint_exp_dithered(ODD, 3, q, rate, bits)
+    # cells are for rates at which no run need be long
+    masses, budget = [1024, 1, 1], 6.0
+    line = np.cumsum(masses) - 1
 
-    # those by cells alone tell the tenth: a law holds one dither, and is drawn from once
-    column, form = np.array(ODD, dtype=float), BLOCKS | dict(bounds=(0, 2), dither=True)
+    def small(factor: float, bits: int = 1) -> Law:
+        rate = joint_rate(q, factor * budget, "swap")
+        return enumeration.joint_exp_dithered(ODD, 3, q, rate, bits, masses)
+
+    form = dict(q=q, epsilon=budget, bounds=(0, int(line[-1])), resolution=1, dither=True)
     for way, forced in RANKED.items():
         yield (
             f"joint_exp, dither, {way}",
             Case(
-                repeated(dpq.joint_exp, column, range(3), **form),
+                repeated(dpq.joint_exp, line[ODD].astype(float), line, **form),
                 small,
                 (ONE_BIT, *forced),
                 (small(1.0, 0),),
-                more=2.0,
             ),
         )
 
@@ -873,6 +903,7 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                 f"quantile_by, one level, {neighbors}, public keys {public_by}{way}",
                 Case(grouped(RECORDS, False, False, [0.3], epsilon, options), single, forced),
             )
+    yield from own_group_cases()
     for size, records in (("odd", ODD), ("even", EVEN)):
         for way, forced in (("", ()), (", one by one", ((by_group, "SMALL_ENTRIES", 0),))):
 
@@ -889,6 +920,83 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                     (dithered(1.0, 0),),
                 ),
             )
+
+
+def own_group_cases() -> Iterator[tuple[str, Case]]:
+    """Groups too large for the kernel of many, and those that are released as samples are."""
+    large = ((by_group, "SMALL_ENTRIES", 0), (few, "MOST", few.MOST))
+    q = LEVELS[2]
+    yield (
+        "quantile_by, few records of large groups",
+        Case(
+            grouped(RECORDS, False, False, q, 42.0, GRID | dict(public_by=True)),
+            lambda factor: MECHANISMS["joint_exp"][1](RECORDS, q, factor * 42.0, "swap"),
+            large,
+        ),
+    )
+    ends = np.array(GRID["bounds"])
+    for name, m in (("joint_exp", 2), ("ind_exp", 1), ("ind_exp", 2), ("approx_quantiles", 3)):
+        own, law = LEVELS[m], MECHANISMS[name][1]
+        for public_by, neighbors, cost in ((True, "swap", 1.0), (False, "add-remove", 2.0)):
+            epsilon = EPSILONS[name, neighbors][m]
+
+            spent = dict(method=name, public_by=public_by, epsilon=cost * epsilon, resolution=1)
+            if name != "ind_exp":
+                spent["dither"] = False
+
+            def draw(
+                rng: np.random.Generator,
+                size: int,
+                own: list[float] = own,
+                spent: dict[str, Any] = spent,
+            ) -> Iterable[Hashable]:
+                answer = dpq.quantile_by(
+                    np.tile(FLOATS, size),
+                    np.repeat(np.arange(size), FLOATS.size),
+                    own,
+                    groups=range(size),
+                    bounds=np.tile(ends, (size, 1)),
+                    rng=rng,
+                    **spent,
+                )
+                runs = runs_of(answer.values, LINE)
+                if spent["method"] == "approx_quantiles":
+                    return split_once(runs, range(1, POINTS))
+                return runs
+
+            yield (
+                f"quantile_by, bounds by group, {name}, m = {m}, public keys {public_by}",
+                Case(
+                    draw,
+                    lambda factor, law=law, own=own, neighbors=neighbors, epsilon=epsilon: law(
+                        RECORDS, own, factor * epsilon, neighbors
+                    ),
+                ),
+            )
+    rho = 45.0
+
+    def draw_rho(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        answer = dpq.quantile_by(
+            np.tile(FLOATS, size),
+            np.repeat(np.arange(size), FLOATS.size),
+            LEVELS[3],
+            groups=range(size),
+            public_by=True,
+            rho=2.0 * rho,
+            rng=rng,
+            **GRID,
+        )
+        return split_once(runs_of(answer.values, LINE), range(1, POINTS))
+
+    yield (
+        "quantile_by, rho",
+        Case(
+            draw_rho,
+            lambda factor: enumeration.approx_quantiles(
+                RECORDS, POINTS, LEVELS[3], [factor * range_of(rho) / 2.0] * 3, masses=MASSES
+            ),
+        ),
+    )
 
 
 def grouped(
@@ -1947,6 +2055,11 @@ def table_cases() -> Iterator[tuple[str, Case]]:
 def interval_cases() -> Iterator[tuple[str, Case]]:
     """The ends around a value, of those releases whose value it is: where most records are tied."""
     spread, grid = np.arange(0.0, 1001.0, 2.0), dict(bounds=(0, 1000), resolution=1)
+
+    def by_key(column: Any, **options: Any) -> Any:
+        keys = np.zeros(column.size, dtype=int)
+        return dpq.quantile_by(column, keys, groups=[0], public_by=True, **options)[0]
+
     middle, two = (np.concatenate((spread, np.repeat(at, 40))) for at in ([500.0], [250.0, 750.0]))
     for name, release, column, options in (
         ("one level", dpq.quantile, middle, dict(q=0.5, epsilon=3.0) | grid),
@@ -1956,6 +2069,7 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
             two,
             dict(q=[0.25, 0.75], epsilon=2.0, method="joint_exp") | grid,
         ),
+        ("by group", by_key, middle, dict(q=0.5, epsilon=3.0) | grid),
         ("without bounds", dpq.unbounded_quantile, middle, dict(q=0.5, epsilon=0.3, beta=1.5)),
     ):
         call = partial(release, column, confidence=0.9, **options)
@@ -1975,7 +2089,8 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
 
 def ends_law(call: Callable[..., Any], factor: float) -> Law:
     """By the candidates of one call, and the rates of its calibration."""
-    with mock.patch.object(intervals, "halted", wraps=intervals.halted) as spy:
+    spy = mock.Mock(wraps=intervals.halted)
+    with mock.patch.object(intervals, "halted", spy), mock.patch.object(by_group, "halted", spy):
         call(rng=1)
     around, spent, _ = spy.call_args.args
     gaps = intervals.halting_law(around, spent)._gaps.tolist()
@@ -2032,6 +2147,26 @@ def tree_cases() -> Iterator[tuple[str, Case]]:
                     lambda factor, noise=noise, touched=touched: moved(noise(factor, touched), 30),
                 ),
             )
+        laplace_cells = np.linspace(24.0, 36.0, 41)
+
+        def draw_laplace(
+            rng: np.random.Generator, size: int, shape: dict = shape, cells: Any = laplace_cells
+        ) -> Iterable[Hashable]:
+            partial_tree = dpq.PartialTree.of(COLUMN, height=2, branching=2, bounds=(0, 3))
+            options = dict(epsilon=4.0, noise="laplace", neighbors=shape["neighbors"], rng=rng)
+            trees = [partial_tree.release(aggregate=False, **options) for _ in range(size // 2)]
+            nodes = [(tree.nodes[0][1] - 35, tree.nodes[1][0]) for tree in trees]
+            return np.searchsorted(cells, np.ravel(nodes)).tolist()
+
+        yield (
+            f"agg_tree, {neighbors}, laplace, of parts",
+            Case(
+                draw_laplace,
+                lambda factor, touched=touched, cells=laplace_cells: of_cells(
+                    stats.laplace.cdf(cells, loc=30.0, scale=touched / (4.0 * factor))
+                ),
+            ),
+        )
     yield from cdf_cases()
 
 
@@ -2044,9 +2179,11 @@ def counted(step: int = 1, **options: Any) -> Draw:
 
     def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
         grid = dict(bounds=(0, BINS - 1), resolution=1, counts=CROWDED)
+        if options["method"] != "agg_tree":  # which has leaves
+            grid["bins"] = BINS
         noise: list[int] = []
         while len(noise) < size:
-            answer = dpq.cdf(np.arange(BINS), bins=BINS, rng=rng, **grid, **options)
+            answer = dpq.cdf(np.arange(BINS), rng=rng, **grid, **options)
             at = answer.total * answer.cdf(np.arange(BINS))
             found = np.rint(np.diff(at, prepend=0.0) - CROWDED).astype(int)
             noise.extend(found[::step].tolist())
@@ -2083,6 +2220,12 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
             dict(method="gaussian", rho=0.125),
             lambda f: rounded_normal(2.0 / f),
         ),
+        (
+            "agg_tree",
+            # a sum over the first of siblings has its noise alone
+            dict(method="agg_tree", epsilon=1.0, height=2, branching=32, aggregate=False, step=32),
+            lambda f: discrete_laplace(2.0 / f),  # a half for each of two levels
+        ),
     ):
         yield (
             f"cdf, {way}",
@@ -2100,6 +2243,8 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
                 lambda f, noise=noise: moved(added(noise(f), noise(f)), 0),
             ),
         )
+    yield "cdf, factorized", weighted_case()
+    yield "cdf, smooth_gaussian", smooth_case()
     cells = 2.0 + np.linspace(-0.9, 0.9, 41)
 
     def draw_median(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
@@ -2114,6 +2259,27 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
         return of_cells(at)
 
     yield "cdf, gaussian, median", Case(draw_median, median_law)
+
+
+def weighted_case() -> Case:
+    """Numbers of records, weighted as before there was noise: the noise of the weighted sums."""
+    factor_of = np.array(
+        [round(512 * Fraction(math.comb(2 * k, k), 4**k)) for k in range(BINS)], dtype=float
+    )
+    # a record counts in all sums from its bin on, at most for all of these
+    length = math.sqrt(float((factor_of**2).sum()))
+    cells = length * 2.0 * np.linspace(-3.0, 3.0, 41)
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(method="factorized", rho=0.125, neighbors="add-remove")
+        noise: list[int] = []
+        while len(noise) < size:
+            found = np.array(list(counted(**options)(rng, BINS)), dtype=float)
+            sums = np.rint(np.convolve(found, factor_of)[:BINS])
+            noise.extend(np.searchsorted(cells, sums).tolist())
+        return noise[:size]
+
+    return Case(draw, lambda factor: of_cells(ndtr(cells * factor / (2.0 * length))))
 
 
 # --- Smooth sensitivity
@@ -2199,6 +2365,21 @@ def csmooth_cases() -> Iterator[tuple[str, Case]]:
                 others=(law(t, epsilon, scaled=MORE),) if way == "plain" else (),
             ),
         )
+
+
+def smooth_case() -> Case:
+    """One quantile of `cdf`, with the noise that `privacy.cdf` has certified."""
+    epsilon, delta = 4.0, 0.1
+    t, log_alpha = dpq.privacy.cdf.smooth_gaussian_scale(epsilon, delta)
+    spread = smooth_sensitivity(SMOOTH, 3, t, (0, 800)) / math.exp(log_alpha)
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(method="smooth_gaussian", levels=1, epsilon=epsilon, delta=delta)
+        column = np.array(SMOOTH, dtype=float)
+        outputs = [dpq.cdf(column, bounds=(0, 800), rng=rng, **options).x[1] for _ in range(size)]
+        return np.searchsorted(CUTS, outputs).tolist()
+
+    return Case(draw, lambda factor: of_cells(ndtr((CUTS - 300.0) * factor / spread)))
 
 
 def test_laws_of_runs_are_those_of_their_points():
@@ -2453,7 +2634,11 @@ BROKEN_LONGER: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         CoarseLaw,
         "__init__",
         cells_faster,
-        ("joint_exp, blocks of ranks, sorted", "joint_exp, blocks of ranks, counts"),
+        (
+            "joint_exp, blocks of ranks, sorted",
+            "joint_exp, blocks of ranks, counts",
+            "joint_exp, dither, blocks of ranks",
+        ),
     ),
     "clips": (unbounded_quantile, "Halting", searches_faster, ("sum, private clip",)),
     "ends of intervals": (
