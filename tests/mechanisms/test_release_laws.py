@@ -1558,31 +1558,41 @@ def clip_case(method: str, epsilon: float, clip_of: Callable[[float], Law]) -> C
     )
 
 
+def two_clips_case() -> Case:
+    """The clips on either side of zero, as they are handed on; by how many records are below."""
+    epsilon, ends = 14.0, [*AMOUNTS, math.inf]
+    column = [*AMOUNTS, *(-x for x in AMOUNTS)]
+
+    def law(factor: float) -> Law:
+        spent = factor * epsilon
+        epsilons = 7 / 9 * spent, 2 / 9 * spent
+        one = searched(list(range(5)), runs_between(AMOUNTS), 4.0 - 1.0 / spent, epsilons)
+        return log_of({(a, b): one[a] * one[b] for a, b in product(range(5), repeat=2)})
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        found: list[Hashable] = []
+
+        def clip(self: Any, clips: Any) -> Any:
+            found.append(tuple(np.searchsorted(ends, clips).tolist()))
+            return CLIPPED(self, clips)
+
+        options = dict(lower=None, beta=BETA, epsilon=epsilon / 0.36, neighbors="add-remove")
+        with mock.patch.object(aggregates.Clipping, "clip", clip):
+            for _ in range(size):
+                dpq.sum(column, rng=rng, **options)
+        return found
+
+    return Case(draw, law)
+
+
 def more_clip_cases() -> Iterator[tuple[str, Case]]:
     """Two clips, clips between bounds, means of private clips."""
-    epsilon, ladder = 8.0, [2.0**i - 1.0 for i in range(1, 13)]
-    sides = [1, 2, 3], [2, 2, 2, 5]  # below zero, and above
-    records = np.array([-1, -2, -3, 2, 2, 2, 5])
-
-    def two_sided(factor: float) -> Law:
-        of_clip = factor * 0.36 * epsilon
-        found = np.zeros(SUMS.size)
-        lows, highs = (clips_of(of_clip, side, ladder) for side in sides)
-        for (low, p), (high, r) in product(*(zip(ladder, o, strict=True) for o in (lows, highs))):
-            scale = max(low, high) / (factor * 0.64 * epsilon)
-            found += p * r * sums_below(np.clip(records, -low, high).sum(), scale)
-        return of_cells(found)
-
-    form = dict(beta=2.0, epsilon=epsilon, neighbors="add-remove")
-    sums = scalar(dpq.sum, records, lower=None, **form)
-    yield (
-        "sum, two private clips",
-        Case(lambda rng, size: np.searchsorted(SUMS, list(sums(rng, size))).tolist(), two_sided),
-    )
+    yield "sum, two private clips", two_clips_case()
+    epsilon = 8.0
     amounts = np.array([0, 2, 2, 5])
 
-    def mean_law(factor: float, neighbors: str) -> Law:
-        clips = clips_of(factor * 0.36 * epsilon, amounts.tolist(), [1.0, 3.0, 6.0])
+    def mean_law(factor: float, neighbors: str, of_clips: float | None = None) -> Law:
+        clips = clips_of((of_clips or factor) * 0.36 * epsilon, amounts.tolist(), [1.0, 3.0, 6.0])
         noise = factor * 0.64 * epsilon
         return of_cells(
             sum(
@@ -1600,6 +1610,7 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
                     MEANS, list(means(rng, size))
                 ).tolist(),
                 partial(mean_law, neighbors=neighbors),
+                others=(mean_law(MORE, neighbors, 1.0),),
             ),
         )
     yield "sum, clip by joint_exp", clip_case("joint_exp", 21.0, all_bits_case(ODD).law)
@@ -1638,8 +1649,9 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
             cuts = SUMS if release is dpq.sum_by else MEANS
             return np.searchsorted(cuts, answer.values).tolist()
 
-        def sum_law(factor: float) -> Law:
-            clips = clips_of(factor * 0.36 * epsilon, amounts.tolist(), [1.0, 3.0, 6.0])
+        def sum_law(factor: float, of_clips: float | None = None) -> Law:
+            spent = (of_clips or factor) * 0.36 * epsilon
+            clips = clips_of(spent, amounts.tolist(), [1.0, 3.0, 6.0])
             return of_cells(
                 sum(
                     p
@@ -1648,10 +1660,17 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
                 )
             )
 
-        yield f"sum_by, private clip, {keys}", Case(draw, sum_law)
+        yield (
+            f"sum_by, private clip, {keys}",
+            Case(draw, sum_law, others=(sum_law(MORE, 1.0),)),  # the noise alone
+        )
         yield (
             f"mean_by, private clip, {keys}",
-            Case(partial(draw, release=dpq.mean_by), partial(mean_law, neighbors=relation)),
+            Case(
+                partial(draw, release=dpq.mean_by),
+                partial(mean_law, neighbors=relation),
+                others=(mean_law(MORE, relation, 1.0),),
+            ),
         )
 
 
@@ -2548,6 +2567,7 @@ DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__
 FEW_DRAWN, FEW_FLIPPED, COARSE = few.draw_path, few.draw_flips, CoarseLaw.__init__
 COUNTED, RANKED_PATHS, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
 HALTED, LOG_NORMAL = halting_law_module.halting.draw, csmooth.laplace_log_normal
+CLIPPED = aggregates.Clipping.clip
 NORMAL, COUNT_NOISE, LAPLACE = (
     csmooth.gaussian_quantiles,
     counts.Geometric.draw,
