@@ -2107,17 +2107,21 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
 
 
 def ends_law(call: Callable[..., Any], factor: float) -> Law:
-    """By the candidates of one call, and the rates of its calibration."""
-    spy = mock.Mock(wraps=intervals.halted)
-    with mock.patch.object(intervals, "halted", spy), mock.patch.object(by_group, "halted", spy):
+    """By the candidates of one call, and the rates of what it is charged."""
+    halted, charge = mock.Mock(wraps=intervals.halted), mock.Mock(wraps=dpq.privacy.charge)
+    with contextlib.ExitStack() as spies:
+        for module in (intervals, by_group):
+            spies.enter_context(mock.patch.object(module, "halted", halted))
+        spies.enter_context(mock.patch.object(dpq.privacy, "charge", charge))
         call(rng=1)
-    around, spent, _ = spy.call_args.args
-    gaps = intervals.halting_law(around, spent)._gaps.tolist()
+    spent = charge.call_args.args[1].search
+    gaps = intervals.halting_law(halted.call_args.args[0], spent)._gaps.tolist()
     *halts, never = halting_law(
         gaps, *(factor * rate for rate in spent.rates), "exponential", nodes=20_001
     )
     found: dict[Hashable, float] = defaultdict(float)
     for step, p in enumerate([*halts[1:], never]):
+        around = halted.call_args.args[0]
         found[(*around.low[:, step].tolist(), *around.high[:, step].tolist())] += p
     assert halts[0] == 0.0
     return log_of(found)
