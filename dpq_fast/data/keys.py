@@ -1,8 +1,9 @@
 """Keys of groups: the public ones, those of the records, and which of the former each of these is.
 
-A key is an integer, a string, a boolean or a date, or a tuple of such where there are several
-columns; a float that is whole is an integer. What a column declares may be refused. What it holds
-may not: a record whose key is missing, of another type or none of the public ones is in no group.
+A key is an integer, a string, a boolean, a date, or a period or an interval of pandas, or a tuple
+of such where there are several columns; a float that is whole is an integer. What a column declares
+may be refused. What it holds may not: a record whose key is missing, of another type or none of the
+public ones is in no group.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from dpq_fast.data.units import ANSWERED, EPOCH, INSTANTS, LARGEST, TICKS, Time,
 TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
 
 INTEGERS, STRINGS, BOOLEANS, DATES = "integers", "strings", "booleans", "dates"
-ZONED = "dates with a zone"
-KINDS = "integers, strings, booleans or dates"
+ZONED, PERIODS, INTERVALS = "dates with a zone", "periods", "intervals"
+KINDS = "integers, strings, booleans, dates, periods or intervals"
+# Types of pandas, by their names: it need not be there.
+OF_PANDAS = {"Period": PERIODS, "Interval": INTERVALS}
 
 _EPOCH_OF_ZONES = EPOCH.replace(tzinfo=datetime.timezone.utc)
 
@@ -113,7 +116,13 @@ def kind_of(key: Any) -> str | None:
         return BOOLEANS
     if isinstance(key, (int, np.integer)) and not isinstance(key, np.timedelta64):
         return INTEGERS
-    return STRINGS if isinstance(key, str) else None
+    return STRINGS if isinstance(key, str) else _kind_of_pandas(type(key))
+
+
+def _kind_of_pandas(declared: type) -> str | None:
+    """What the keys of a type are, if it is one of pandas that they may have."""
+    known = declared.__module__.partition(".")[0] == "pandas"
+    return OF_PANDAS.get(declared.__name__) if known else None
 
 
 # Public keys
@@ -787,6 +796,7 @@ def declared_kind(by: Any) -> str | None:
             kind = None
     elif getattr(arrow, "kind", None) is not None:  # pandas
         kind = STRINGS if arrow.type is str else letters.get(arrow.kind)
+        kind = _kind_of_pandas(arrow.type) or kind
         kind = "" if arrow.type is np.object_ else kind
     else:
         kind = _kind_by_name(_name_of(arrow).lower())
@@ -882,7 +892,7 @@ def _of_pandas(by: Any, kind: str | None) -> Column:
         import pyarrow
 
         return _of_arrow(pyarrow.array(getattr(by, "array", by)), kind)
-    if kind in (None, STRINGS):
+    if kind in (None, STRINGS, PERIODS, INTERVALS):
         return Column(None, by, None, kind)
     if isinstance(by.dtype, np.dtype):
         return _of_numbers(np.asarray(by), None, kind)
@@ -1000,7 +1010,8 @@ class KeyCounts(NamedTuple):
     Attributes
     ----------
     keys : list
-        Those that there are, ascending: integers before strings, and those before dates.
+        Those that there are, ascending: integers before strings, those before dates, and periods
+        and intervals last.
     counts : ndarray of int64
         Positive.
     """
@@ -1059,7 +1070,7 @@ class KeyTotals:
 
 
 def count_keys(by: Any, counts: Any = None) -> KeyCounts:
-    """Count the records of each key; what is no integer of 64 bits, no string and no date is none.
+    """Count the records of each key; integers of other than 64 bits are none.
 
     What a key is does not depend on the type of the column, but for booleans, nor on the order of
     its rows.
@@ -1134,7 +1145,22 @@ def _key(item: Any) -> Any:
 
 
 def _rank(key: Any) -> tuple[int, Any]:
-    return (INTEGERS, STRINGS, DATES, ZONED).index(kind_of(key) or INTEGERS), key
+    """Where a key is in their order: not all of those of one kind are compared by pandas."""
+    kind = kind_of(key) or INTEGERS
+    if kind == PERIODS:
+        key = key.freqstr, key.ordinal
+    elif kind == INTERVALS:
+        key = *map(_rank_of_end, (key.left, key.right)), key.closed
+    return (INTEGERS, STRINGS, DATES, ZONED, PERIODS, INTERVALS).index(kind), key
+
+
+def _rank_of_end(end: Any) -> tuple[str, Any]:
+    """That of an end of an interval: a number, a time or a length."""
+    time = Time.of(end)
+    if time is not None:
+        return time.kind + ZONED * (time.zone is not None), time.nanoseconds
+    of_integer = isinstance(end, (int, np.integer))
+    return "", int(end) if of_integer else float(end)  # NumPy compares no huge ones
 
 
 def _shown(key: Any, is_boolean: bool) -> Any:

@@ -150,13 +150,14 @@ def quantile_by(
         a sequence. Clamped to `bounds`; NaN is left out (`nan_policy`). Or a column of a `Table`:
         see Notes.
     by : array_like of int, str, bool or date, shape (n,); or several
-        The key of each record: an array, a pandas, polars or pyarrow column, also of categories
-        or of a dictionary, or a sequence. For keys of several columns a data frame of them, or a
-        list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
-        not among `groups` are ignored, silently. Floats that are whole are integers, as pandas has
-        them beside a missing one. Only the type of a column may be refused. For a column of
-        a `Table` columns of the same one: ``table["town", "year"]``. Columns of pandas, `counts`
-        too, go by the labels of their indexes, anything else by position: see Notes.
+        The key of each record: an array, a pandas, polars or pyarrow column, also of categories or
+        of a dictionary, or a sequence; periods and intervals of pandas are keys, too. For keys of
+        several columns a data frame of them, or a list of columns. Private unless `public_by`. Rows
+        whose key is missing, in any column, or not among `groups` are ignored, silently. Floats
+        that are whole are integers, as pandas has them beside a missing one. Only the type of a
+        column may be refused. For a column of a `Table` columns of the same one: ``table["town",
+        "year"]``. Columns of pandas, `counts` too, go by the labels of their indexes, anything else
+        by position: see Notes.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
     groups : sequence of int, str, bool or date, or of tuples of them, length G

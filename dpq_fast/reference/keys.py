@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference.columns import declared_type
 
-KINDS = "integers, strings, booleans or dates"
+KINDS = "integers, strings, booleans, dates, periods or intervals"
+# Types of pandas whose items are compared as they are, and their kinds.
+OF_PANDAS = {"Period": "periods", "Interval": "intervals"}
 # Units of NumPy that are no dates.
 FINER = ("ps", "fs", "as", "generic")
 
@@ -137,7 +139,7 @@ def key_of(item: Any) -> Any:
     """A key as it is compared; None for what is none.
 
     Booleans are the integers that they are to Python; a date is nanoseconds, and whether it is in a
-    zone.
+    zone; a period or an interval is itself.
     """
     if hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
@@ -147,6 +149,8 @@ def key_of(item: Any) -> Any:
         return int(item)
     if isinstance(item, str):
         return str(item)
+    if kind_of_pandas(item) is not None:
+        return item
     if not isinstance(item, (datetime.date, np.datetime64)):
         return None
     zoned = getattr(item, "tzinfo", None) is not None
@@ -190,7 +194,13 @@ def kind_of(item: Any) -> str | None:
     key = key_of(item)
     if isinstance(key, tuple):
         return "dates with a zone" if key[1] else "dates"
-    return {int: "integers", str: "strings"}.get(type(key))
+    return {int: "integers", str: "strings"}.get(type(key)) or kind_of_pandas(key)
+
+
+def kind_of_pandas(item: Any) -> str | None:
+    """What a key is that is of a type of pandas."""
+    own = type(item)
+    return OF_PANDAS.get(own.__name__) if own.__module__.partition(".")[0] == "pandas" else None
 
 
 def compared(key: Any) -> Any:
@@ -229,6 +239,8 @@ def check_column(by: Any) -> str | None:
     name = name.removeprefix("dictionary<values=")  # pyarrow
     if name.startswith(("object", "null", "float", "double", "halffloat")) or name == "category":
         return None  # they say nothing
+    if name.startswith(("period[", "interval")):
+        return "periods" if name.startswith("period[") else "intervals"
     if name.startswith(("int", "uint")):
         return "integers"
     if name.startswith(("str", "large_str", "categorical", "enum")):

@@ -537,7 +537,7 @@ def test_columns_without_a_type_are_missing():
 @pytest.mark.parametrize(
     ("by", "given", "message"),
     [
-        ("x", [1], "by must hold integers, strings, booleans or dates, got dtype DOUBLE"),
+        ("x", [1], "by must hold integers, strings, .* or intervals, got dtype DOUBLE"),
         ("town", [1], "groups must be strings as the column by is, got integers"),
     ],
 )

@@ -697,7 +697,9 @@ INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
 BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
 MOMENTS = [datetime(2020, 1, 1), datetime(2020, 1, 2, 3, 4)]
 ZONED = AWARE = [moment.replace(tzinfo=timezone.utc) for moment in MOMENTS]
-EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED]
+PERIODS = [pd.Period(day, "D") for day in DATES]
+INTERVALS = [pd.Interval(0.0, 1.0), pd.Interval(1.0, 5.0)]
+EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED, PERIODS, INTERVALS]
 # Types of each library: how it names them, two keys, and the groups that are taken.
 ARROW_TYPES = [
     (pa.int64(), INTEGERS, [INTEGERS]),
@@ -745,7 +747,11 @@ PANDAS_TYPES = [
     (pd.CategoricalDtype(), BOOLEANS, EVERY),
     ("boolean", BOOLEANS, [BOOLEANS]),
     ("Float64", [1.0, 2.0], EVERY),
-    ("period[D]", [pd.Period(day, "D") for day in DATES], []),
+    ("period[D]", PERIODS, [PERIODS]),
+    ("interval[float64, right]", INTERVALS, [INTERVALS]),
+    (pd.CategoricalDtype(), PERIODS, EVERY),
+    (pd.CategoricalDtype(), INTERVALS, EVERY),
+    ("timedelta64[ns]", [timedelta(1), timedelta(2)], []),
     *((pd.ArrowDtype(declared), *rest) for declared, *rest in ARROW_TYPES),
 ]
 MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [BOOLEANS])]
@@ -799,6 +805,67 @@ def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
     rule = "answered|TypeError: (by must hold integers, str|groups must be .* as the column by is)"
     assert re.match(rule, outcome)
     assert (outcome == "answered") == (groups in taken)
+
+
+CUT = pd.cut(pd.Series([*range(1, 10), -5, math.nan]), [0, 3, 6, 9])
+DAYS_OF = pd.Series(pd.to_datetime(["2020-01-31", "2020-02-01", "2020-02-29", None]))
+MONTHS = [pd.Period("2020-01", "M"), pd.Period("2020-02", "M")]
+
+
+@pytest.mark.parametrize("kind", ["category", "interval", "index", "object", "list"])
+def test_parts_of_a_range_are_keys(kind, implementation):
+    """As `pandas.cut` makes them; a number beyond them is in none."""
+    by = {
+        "category": CUT,
+        "interval": CUT.astype("interval[float64, right]"),
+        "index": pd.IntervalIndex(CUT),
+        "object": CUT.astype(object),
+        "list": list(CUT),
+    }[kind]
+    parts, x = CUT.cat.categories, np.arange(1.0, 12.0)
+    for groups in (parts, list(parts), [pd.Interval(0.0, 3.0), *parts[1:]]):
+        found = implementation.count_by(x, by, groups=groups, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [3, 3, 3] and list(found) == list(parts)
+    middle = dict(epsilon=900.0, bounds=(0, 20), resolution=1, rng=1)
+    found = implementation.quantile_by(x, by, 0.5, groups=parts[::-1], **middle)
+    assert [found[part] for part in parts] == [2.0, 5.0, 8.0]
+    assert pd.Interval(0, 3, closed="left") not in found and pd.Interval(0, 4) not in found
+    asked = dict(counts=[10**4] * 11, epsilon=1.0, delta=1e-3, rng=1)
+    assert implementation.select_keys(by, **asked).tolist() == list(parts)
+    kept = implementation.quantile_by(x, by, 0.5, groups=None, **asked, bounds=(0, 20))
+    assert isinstance(kept.to_pandas().index, pd.IntervalIndex) and list(kept) == list(parts)
+
+
+def test_periods_are_keys(implementation):
+    by, x = DAYS_OF.dt.to_period("M"), [1.0, 2.0, 4.0, 8.0]
+    for column in (by, by.astype("category"), pd.PeriodIndex(by), list(by)):
+        found = implementation.count_by(x, column, groups=MONTHS, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [1, 2] and list(found) == MONTHS
+        kept = implementation.select_keys(
+            column, counts=[10**4] * 4, epsilon=1.0, delta=1e-3, rng=1
+        )
+        assert kept.tolist() == MONTHS
+    pairs = [(MONTHS[1], pd.Interval(1, 3)), (MONTHS[0], pd.Interval(1, 3))]
+    part = pd.cut(pd.Series(x), [1, 3, 9])
+    for both in ([by, part], pd.DataFrame(dict(m=by, c=part))):
+        found = implementation.count_by(x, both, groups=pairs, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [1, 0] and list(found) == pairs
+    with pytest.raises(TypeError, match=r"^groups must be periods as the column by is, got dates$"):
+        implementation.count_by(x, by, groups=[date(2020, 1, 1)], epsilon=1.0)
+    # days and months that begin on one day are no peers
+    mixed = [pd.Period("2020-01", "M"), pd.Period("2020-01-01", "D"), pd.Period("2020-01-01", "D")]
+    found = implementation.count_by([1.0] * 3, mixed, groups=mixed[:2], epsilon=900.0, rng=1)
+    assert found.values.tolist() == [1, 2]
+
+
+def test_periods_and_intervals_are_texts_in_frames_and_json():
+    by = pd.DataFrame(dict(part=pd.cut([1.0, 2.0], [0, 3]), month=DAYS_OF[:2].dt.to_period("M")))
+    pairs = [(pd.Interval(0, 3), month) for month in MONTHS]
+    found = dpq.count_by([1.0, 2.0], by, groups=pairs, epsilon=900.0, rng=1)
+    rows = [{"part": "(0, 3]", "month": f"2020-0{m}", "value": 1} for m in (1, 2)]
+    assert found.to_polars().to_dicts() == found.to_arrow().to_pylist() == rows
+    assert json.loads(found.to_json()) == rows
+    assert list(found.to_pandas().index) == pairs and list(found.to_dict()) == pairs
 
 
 def test_quantile_by_keeps_keys_apart_whatever_is_missing():
@@ -1379,7 +1446,7 @@ BAD = [
     (
         {"groups": [1, "a"]},
         TypeError,
-        "^groups must hold integers, strings, booleans or dates, all of one kind$",
+        "^groups must hold integers, strings, .*, periods or intervals, all of one kind$",
     ),
     ({"groups": [1.5]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": np.array([math.nan])}, TypeError, "^groups must hold integers, strings"),
