@@ -16,7 +16,7 @@ from dpq_fast import privacy
 from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import repeats
-from dpq_fast.reference.keys import check_column, columns_of, key_of, kind_of_pandas, shown
+from dpq_fast.reference.keys import NO_KEY, check_column, columns_of, key_of, kind_of_pandas, shown
 
 # All probabilities are integers of this unit.
 BITS = 1280
@@ -151,7 +151,7 @@ def split(by: Any) -> list[Any]:
 
 def is_key(part: Any) -> bool:
     """Whether a key as it is compared is one: integers are of 64 bits."""
-    return part is not None and (not isinstance(part, int) or -(2**63) <= part < 2**64)
+    return part not in (None, NO_KEY) and (not isinstance(part, int) or -(2**63) <= part < 2**64)
 
 
 def rank(part: Any) -> tuple[int, Any]:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import cache
 from itertools import combinations_with_replacement, product
 from zoneinfo import ZoneInfo
@@ -807,6 +808,78 @@ def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
     assert (outcome == "answered") == (groups in taken)
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_missing_key_is_a_group_on_request(container, implementation):
+    """Of any type, alone, beside others and within a tuple; without it such rows are left out."""
+    make, types = CONTAINERS[container]
+    budget = dict(epsilon=900.0, rng=1)
+    for declared, (one, other), taken in types:
+        if not taken:
+            continue
+        by = make([one, None, other, None, one, None], declared)
+        key = int(one) if isinstance(one, float) else one
+        for missing in (None, math.nan, pd.NaT, pd.NA, pa.scalar(None)):
+            found = implementation.count_by(X[:6], by, groups=[missing, key], **budget)
+            assert found.groups.tolist() == [None, key] and found.values.tolist() == [3, 2]
+            assert len(found) == 2 and None in found
+        found = implementation.count_by(X[:6], by, groups=[None], **budget)
+        assert found.values.tolist() == [3]
+        found = implementation.count_by(X[:6], by, groups=[key], **budget)
+        assert found.values.tolist() == [2] and None not in found
+        pairs = [(None, "a"), (key, None), (None, None), (key, "a")]
+        both = [by, ["a", "a", "a", None, None, "a"]]
+        found = implementation.count_by(X[:6], both, groups=pairs, **budget)
+        assert found.values.tolist() == [2, 1, 1, 1] and list(found) == pairs
+        if implementation is dpq:
+            frame = [pd.DataFrame(pairs), pl.DataFrame(pairs, orient="row", strict=False)]
+            for groups in frame if isinstance(key, str) else []:
+                assert list(dpq.count_by(X[:6], both, groups=groups, **budget)) == pairs
+
+
+def test_what_is_no_key_is_not_missing(implementation):
+    """A number that is not whole, a length, a list: another key, which is in no group."""
+    others = [2.5, math.inf, 2**70, b"x", [1], {}, timedelta(1), np.datetime64(1, "ps"), (None,)]
+    others += [pa.scalar(timedelta(1)), date(2020, 1, 1), True]
+    gone = [None, math.nan, np.float32("nan"), np.datetime64("NaT"), np.timedelta64("NaT", "s")]
+    gone += [pd.NaT, pd.NA, Decimal("NaN"), Decimal("-sNaN"), pa.scalar(None), np.ma.masked]
+    for by in ([*others, *gone, "a"], np.array([*others, *gone, "a"], dtype=object)):
+        found = implementation.count_by(np.ones(len(by)), by, groups=["a", None], epsilon=900.0)
+        assert found.values.tolist() == [1, len(gone)]
+    for floats in ([math.nan, 0.5, math.inf, 2.0], [math.nan, 0.5, -math.inf, 2.0, 2.0**63]):
+        for make in FLOAT_COLUMNS.values():
+            by = make(floats)
+            found = implementation.count_by(np.ones(len(by)), by, groups=[2, None], epsilon=900.0)
+            held = 2 if isinstance(by, np.ma.MaskedArray) else 1  # masked_invalid
+            assert found.values.tolist() == [1, held]
+
+
+def test_groups_with_a_missing_key_are_released_as_any_others(implementation, monkeypatch):
+    monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
+    monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+    codes = np.array([{4: 9}.get(code, code) for code in CODES])
+    expected = implementation.quantile_by(X, codes, Q, groups=[3, 5, 0, 2], rng=9, **OPTIONS)
+    by = pd.Series(np.where(codes == 5, np.nan, codes * 10.0**6))
+    public = [3 * 10**6, None, 0, 2 * 10**6]
+    for bounds in ((0.0, 4.0), {key: (0.0, 4.0) for key in public}):
+        found = implementation.quantile_by(
+            X, by, Q, groups=public, rng=9, method="joint_exp", **OPTIONS | dict(bounds=bounds)
+        )
+        assert list(found) == public
+        if isinstance(bounds, tuple):
+            assert np.array_equal(found.values, expected.values)
+    assert np.array_equal(found[None], found[math.nan])
+    assert found.to_pandas().index.isna().tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "groups", [[None, None], [None, math.nan], [1, None, pd.NA], [(None, 1), (math.nan, 1)]]
+)
+def test_a_missing_key_is_one_group(groups, implementation):
+    by = [[1], [1]] if isinstance(groups[0], tuple) else [1]
+    with pytest.raises(ValueError, match=r"^groups must be distinct, got .*None.* twice$"):
+        implementation.count_by([1.0], by, groups=groups, epsilon=1.0)
+
+
 CUT = pd.cut(pd.Series([*range(1, 10), -5, math.nan]), [0, 3, 6, 9])
 DAYS_OF = pd.Series(pd.to_datetime(["2020-01-31", "2020-02-01", "2020-02-29", None]))
 MONTHS = [pd.Period("2020-01", "M"), pd.Period("2020-02", "M")]
@@ -1449,18 +1522,18 @@ BAD = [
         "^groups must hold integers, strings, .*, periods or intervals, all of one kind$",
     ),
     ({"groups": [1.5]}, TypeError, "^groups must hold integers, strings"),
-    ({"groups": np.array([math.nan])}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array([math.nan, 0.5])}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [True, 2]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
     ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
-    ({"groups": [np.datetime64("NaT", "ns")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [np.datetime64(1, "ps"), None]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": np.array([1, 2], "M8[ps]")}, TypeError, "^groups must hold integers, strings"),
-    ({"groups": np.array(["2020", "NaT"], "M8[D]")}, TypeError, "^groups must hold integers"),
+    ({"groups": np.array(["2020", "NaT", "NaT"], "M8[D]")}, ValueError, "got None twice$"),
     ({"groups": np.array(["2020", "2021", "2020"], "M8[s]")}, ValueError, "2020-01-01T.* twice$"),
     ({"groups": [(1, 2), 3]}, ValueError, "^groups must be keys, or tuples of one length"),
     ({"groups": [(1, 2)]}, TypeError, "^by must be a column of .* got int$"),
     ({"groups": [(1, 2, 3)]}, ValueError, "^groups must be .*as many keys as by has columns"),
-    ({"groups": [None]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [1, None, "a"]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [2**64]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": [-1, 2**63]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": {1, 2}}, TypeError, "^groups must be a sequence .* got set$"),
