@@ -1279,6 +1279,48 @@ def test_groups_of_endless_integers_go_to_frames_as_floats():
     assert [row["value"] for row in json.loads(out.to_json())] == out.values.tolist()
 
 
+SHOWN = {
+    "quantile": (0.5, ["a", None], np.array([1.5, math.inf]), ("town",)),
+    "quantiles": (np.array([[0.1], [0.2]]), np.array([3, 4]), np.ones((2, 2, 1)), ()),
+    "counts": (None, np.array([True, False]), np.array([3, 2**70], dtype=object), ("value",)),
+    "sums": (None, [("a", 1), ("b", 2)], np.array([0.5, 2.0]), ("town", "year")),
+    "taken": (0.5, [("a", date(2020, 1, 1))], np.array([0.5]), ("q", "day")),
+    "parts": (None, [pd.Interval(0, 1), pd.Interval(1, 2)], np.array([1, 2]), ()),
+    "months": (0.5, [("a", pd.Period("2020-01", "M"))], np.array([0.5]), ()),
+    "nothing": (None, [], np.empty(0), ()),
+}
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("name", SHOWN)
+def test_answers_of_the_reference_are_used_as_those_of_the_package(name, ends):
+    q, given, values, names = SHOWN[name]
+    options = dict(groups=keys.as_array(given) if isinstance(given, list) else given)
+    options |= dict(values=values, names=names)
+    if ends:
+        options |= dict(low=values, high=values, confidence=0.9, covers="sample")
+    of, kind = "aggregates_by", "GroupValues"
+    if q is not None:
+        of, kind, options = "quantile_by", "GroupQuantiles", options | dict(q=q)
+    made = [
+        getattr(importlib.import_module(f"dpq_fast.{wing}.{of}"), kind)(**options)
+        for wing in ("mechanisms", "reference")
+    ]
+    ours, theirs = made
+    assert list(ours.keys()) == list(theirs.keys()) and len(ours) == len(theirs)
+    for key, answer in ours.items():
+        assert key in theirs and "nowhere" not in theirs
+        assert type(answer).__name__ == type(theirs[key]).__name__
+        pairs = zip(answer, theirs[key], strict=False) if ends else [(answer, theirs[key])]
+        assert all(np.array_equal(one, other) for one, other in pairs)
+    assert ours.to_dict() == theirs.to_dict()
+    assert json.loads(ours.to_json()) == json.loads(theirs.to_json())
+    pd.testing.assert_frame_equal(ours.to_pandas(), theirs.to_pandas())
+    if len(ours) and values.dtype != object:
+        assert ours.to_polars().equals(theirs.to_polars())
+        assert ours.to_arrow().equals(theirs.to_arrow())
+
+
 def test_no_groups_go_to_frames():
     out = dpq.mean_by([], [], groups=[], epsilon=1.0, q=None, lower=0, upper=1, confidence=0.5)
     columns = ["group", "value", "low", "high"]
