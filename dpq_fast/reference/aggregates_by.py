@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.reference import aggregates
 from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.answers import GroupAnswers
 from dpq_fast.reference.columns import numbers, present, repeats
 from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, frame_names, in_order, rows_of
@@ -21,7 +22,7 @@ from dpq_fast.reference.sample import check_records
 
 
 @dataclass(frozen=True, eq=False)
-class GroupValues:
+class GroupValues(GroupAnswers):
     """Counts, sums or means by group, as `dpq_fast.GroupValues`.
 
     Attributes
@@ -41,12 +42,6 @@ class GroupValues:
     confidence: float | None = None
     covers: str | None = None
     names: tuple[Any, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.groups.tolist())
 
 
 def by_group(

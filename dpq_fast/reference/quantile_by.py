@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.agg_tree import agg_tree
+from dpq_fast.reference.answers import GroupAnswers
 from dpq_fast.reference.approx_quantiles import approx_quantiles
 from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.csmooth import csmooth
@@ -41,7 +42,7 @@ RELEASES: dict[str, Callable[..., Any]] = dict(
 
 
 @dataclass(frozen=True, eq=False)
-class GroupQuantiles:
+class GroupQuantiles(GroupAnswers):
     """Quantiles by group, as `dpq_fast.GroupQuantiles`.
 
     Attributes
@@ -64,47 +65,6 @@ class GroupQuantiles:
     confidence: float | None = None
     covers: str | None = None
     names: tuple[Any, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.groups.tolist())
-
-    def __contains__(self, key: Any) -> bool:
-        return compared(key) in map(compared, self)
-
-    def __getitem__(self, key: Any) -> Any:
-        def of_group(part: NDArray[np.float64]) -> Any:
-            answer = dict(zip(map(compared, self), part, strict=True))[compared(key)]
-            return float(answer) if np.ndim(answer) == 0 else answer
-
-        value = of_group(self.values)
-        if self.low is None or self.high is None:
-            return value
-        assert self.confidence is not None and self.covers is not None
-        low, high = of_group(self.low), of_group(self.high)
-        return Estimate(value, low, high, self.confidence, self.covers)
-
-    def to_pandas(self) -> Any:
-        """A row for each group, and a column for each level; three of them with intervals."""
-        import pandas
-
-        table = {}
-        for j, level in enumerate(np.ravel(self.q).tolist()):
-            for part in ("value", "low", "high"):
-                numbers = self.values if part == "value" else getattr(self, part)
-                if numbers is not None:
-                    key = level if self.low is None else (level, part)
-                    table[key] = numbers.reshape(len(self), -1)[:, j]
-        names = ["q"] if self.low is None else ["q", "part"]
-        keys = list(self)
-        if keys and isinstance(keys[0], tuple):
-            index = pandas.MultiIndex.from_tuples(keys, names=self.names or None)
-        else:
-            index = pandas.Index(self.groups, name=(*self.names, "group")[0])
-        frame = pandas.DataFrame(table, index=index)
-        return frame.rename_axis(columns=names)
 
 
 def quantile_by(

@@ -341,7 +341,7 @@ def test_keys_are_dates_of_any_year():
 
 def test_durations_are_no_keys():
     """To NumPy they are integers."""
-    with pytest.raises(TypeError, match=r"^groups must hold integers, strings, booleans or"):
+    with pytest.raises(TypeError, match=r"^groups must hold integers, strings, booleans, dates"):
         dpq.count_by([1.0], [np.timedelta64(1, "s")], groups=[np.timedelta64(1, "s")], epsilon=1.0)
     column = [np.timedelta64(1, "s")] * 99
     assert dpq.select_keys(column, epsilon=9.0, delta=0.1, rng=1).tolist() == []
