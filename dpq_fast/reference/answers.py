@@ -48,12 +48,11 @@ class GroupAnswers:
 
     def __getitem__(self, key: Any) -> Any:
         place = {compared(own): place for place, own in enumerate(self)}[compared(key)]
-        value, *ends = (
-            plain(part[place]) for part in (self.values, self.low, self.high) if part is not None
-        )
-        if self.confidence is None or self.covers is None:
+        value = plain(self.values[place])
+        if self.low is None or self.high is None or self.confidence is None or self.covers is None:
             return value
-        return Estimate(value, *ends, self.confidence, self.covers)
+        low, high = plain(self.low[place]), plain(self.high[place])
+        return Estimate(value, low, high, self.confidence, self.covers)
 
     def keys(self) -> KeysView[Any]:
         """The keys."""
