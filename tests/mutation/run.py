@@ -4,8 +4,8 @@ Each mutant is a small fault in one function. A process that has collected the w
 child for it; the child puts the fault into the living function, and runs the tests that come by
 its lines until one fails. Results are kept in ``.mutation/``, by the function's code: a second run
 does only what has changed, and what had survived when the tests have changed. The lines that tests
-come by are kept by file of tests. ``--tests`` collects these files and folders alone: a mutant lives
-then if it lives through them. Tests of engines run where the engines are installed.
+come by are kept by file of tests. ``--tests`` collects some files and folders alone: what lives
+through these tests is told as alive. Tests of engines run where the engines are installed.
 
 ``--report`` writes no more than the score, and every survivor that ``survivors.toml`` does not
 explain, or explains though it is dead. Needs coverage, and Python 3.11 or newer.
@@ -99,12 +99,12 @@ def tests_digest() -> str:
 
 def lines_digest(file: str) -> str:
     """Of a file of tests, and of all that these tests come by."""
-    shared = [path for path in (ROOT / "tests").rglob("*.py") if not is_test(path)]
+    shared = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if not path.name.startswith("test_") and path.parent != SURVIVORS.parent
+    ]
     return digest_of([ROOT / file, *map(path_of, MODULES), *shared])
-
-
-def is_test(path: Path) -> bool:
-    return path.name.startswith("test_")
 
 
 def read_results() -> dict[str, dict[str, Any]]:
