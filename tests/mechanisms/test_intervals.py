@@ -219,6 +219,14 @@ def test_sides_towards_the_middle_are_narrower_where_both_are_searched():
     assert intervals._narrower(0.0, 0.0) == 1.0
 
 
+@pytest.mark.parametrize("least", [4.0, 1.0, 0.99, 2.0**-9])
+def test_widths_end_at_one_point(least):
+    """The last before none is one, or just what is not above the least."""
+    *_, last, none = intervals._factors(least)
+    assert none == 0.0
+    assert min(least, 1.0) / intervals.RATIO < last <= min(least, 1.0)
+
+
 # Against the reference
 
 
