@@ -17,6 +17,7 @@ import argparse
 import gc
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import random
@@ -329,9 +330,18 @@ def put_in(job: Job, faults: Faults, living: Living) -> None:
                 if place_of(function.__code__) == place_of(new.__code__) and function is not new:
                     function.__defaults__ = new.__defaults__
                     function.__kwdefaults__ = new.__kwdefaults__
+                    show_signature(function, living)
         else:
             rebind(vars(module), vars(copy), job.mutant.names)
     living.forget_answers()
+
+
+def show_signature(function: types.FunctionType, living: Living) -> None:
+    """Let what wraps a function show its defaults, where it shows a signature of its own."""
+    for wrappers in living.functions.values():
+        for wrapper in wrappers:
+            if getattr(wrapper, "__wrapped__", None) is function:
+                wrapper.__signature__ = inspect.signature(function)
 
 
 def unwrapped(function: Any) -> Any:
