@@ -304,6 +304,13 @@ def test_ends_of_a_clip_have_steps_of_a_second():
     assert unit_of(dict(bounds=(pd.Timedelta(0), pd.Timedelta(90, "D")))).step == 10 * SECOND
 
 
+def test_public_times_are_numbers_one_by_one_or_together():
+    days = unit_of(dict(bounds=DAYS, resolution=np.timedelta64(1, "D")))
+    one = days.points("lower", DAYS[0] + 3)
+    assert type(one) is float and one == 3.0
+    assert days.points("lower", [DAYS[0], DAYS[0] + 3]).tolist() == [0.0, 3.0]
+
+
 def test_times_beyond_64_bits_are_none():
     late = unit_of(dict(bounds=(np.datetime64("2200-01-01", "ns"), np.datetime64("2200-01-02"))))
     late = dataclasses.replace(late, step=SECOND)
