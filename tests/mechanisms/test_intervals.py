@@ -520,6 +520,19 @@ def test_values_have_the_seed_s_draws_of_their_part_of_the_budget(name):
     assert np.array_equal(found.value, alone)
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_ends_have_the_noise_of_all_records_of_a_person(k, monkeypatch):
+    seen, searched = [], intervals.searched
+    monkeypatch.setattr(
+        intervals, "searched", lambda *asked: seen.append(asked[2]) or searched(*asked)
+    )
+    options = dict(epsilon=2.0, confidence=0.9, interval_share=0.3, max_contributions=k, rng=1)
+    dpq.ind_exp(np.arange(300.0), [0.3, 0.6], bounds=(0, 300), **options)
+    (spent,) = seen
+    # of a replaced record of each, with both ends: A + 2 B
+    assert spent.rates == pytest.approx(np.array([0.45, 0.275]) * 0.6 / k, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_one_charge_for_value_and_ends(name):
     accountant = Accountant(epsilon=1.5, neighbors="add-remove")
