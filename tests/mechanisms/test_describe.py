@@ -235,12 +235,14 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("keys", [{}, dict(by="region", groups=["north"])], ids=["all", "by"])
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_before_the_charge(name):
+def test_bad_input_is_refused_before_the_charge(name, keys):
     options, error, message = BAD[name]
     accountant = dpq.privacy.Accountant(1.0)
+    call = dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | keys | options
     with pytest.raises(error, match="^" + re.escape(message)):
-        dpq.describe(FRAME, **dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | options)
+        dpq.describe(KEYED, **call)
     assert accountant.history == ()
     for frame in ([1.0], np.zeros(3), "x"):
         with pytest.raises(TypeError, match="frame must be a data frame or a mapping of columns"):
