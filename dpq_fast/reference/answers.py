@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import ItemsView, Iterator, KeysView
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,28 +15,33 @@ from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.keys import compared, kind_of_pandas
 
 
-class GroupAnswers:
-    """A mapping from key to answer, in the order of `groups`, but for `values`, an array.
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """Counts, sums or means by group, as `dpq_fast.GroupValues`; also what `GroupQuantiles` are.
+
+    A mapping from key to answer, in the order of `groups`, but for `values`, an array.
 
     Attributes
     ----------
     groups : ndarray, shape (G,)
-    values : ndarray, shape (G,) + q's
-        Of quantiles, which have `q`; else of shape (G,).
+    values : ndarray, shape (G,), or of quantiles (G,) + q's
     low, high : ndarray like `values`, or None
     confidence, covers
         None without intervals.
     names : tuple
         Of the columns of keys, if they are those of a frame.
+    q : float or ndarray of float64, optional
+        Of quantiles.
     """
 
     groups: NDArray[Any]
     values: NDArray[Any]
-    low: NDArray[Any] | None
-    high: NDArray[Any] | None
-    confidence: float | None
-    covers: str | None
-    names: tuple[Any, ...]
+    low: NDArray[Any] | None = None
+    high: NDArray[Any] | None = None
+    confidence: float | None = None
+    covers: str | None = None
+    names: tuple[Any, ...] = ()
+    q: Any = None
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -76,8 +82,8 @@ class GroupAnswers:
     def columns(self) -> dict[str, list[Any]]:
         """A row for each group and each level: columns of keys, of levels and of answers."""
         answers: dict[str, list[Any]] = {}
-        levels = np.ravel(self.q).tolist() if hasattr(self, "q") else [None]
-        if hasattr(self, "q"):
+        levels = np.ravel(self.q).tolist() if self.q is not None else [None]
+        if self.q is not None:
             answers["q"] = levels * len(self)
         for name, part in (("value", self.values), ("low", self.low), ("high", self.high)):
             if part is not None:
@@ -120,7 +126,7 @@ class GroupAnswers:
         import pandas
 
         table: dict[Any, Any] = {}
-        levels = np.ravel(self.q).tolist() if hasattr(self, "q") else [None]
+        levels = np.ravel(self.q).tolist() if self.q is not None else [None]
         for j, level in enumerate(levels):
             for name, part in (("value", self.values), ("low", self.low), ("high", self.high)):
                 if part is not None:
@@ -132,7 +138,7 @@ class GroupAnswers:
         else:
             index = pandas.Index(self.groups, name=(*self.names, "group")[0])
         frame = pandas.DataFrame(table, index=index)
-        if not hasattr(self, "q"):
+        if self.q is None:
             return frame
         return frame.rename_axis(columns=["q"] if self.low is None else ["q", "part"])
 
@@ -149,3 +155,7 @@ def in_json(item: Any) -> Any:
     if item is None or isinstance(item, (int, str)):
         return item
     return item.isoformat() if hasattr(item, "isoformat") else str(item)
+
+
+class GroupQuantiles(GroupValues):
+    """Quantiles by group, as `dpq_fast.GroupQuantiles`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.agg_tree import agg_tree
-from dpq_fast.reference.answers import GroupAnswers
+from dpq_fast.reference.answers import GroupQuantiles
 from dpq_fast.reference.approx_quantiles import approx_quantiles
 from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.csmooth import csmooth
@@ -39,32 +39,6 @@ RELEASES: dict[str, Callable[..., Any]] = dict(
     agg_tree=agg_tree,
     csmooth=csmooth,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class GroupQuantiles(GroupAnswers):
-    """Quantiles by group, as `dpq_fast.GroupQuantiles`.
-
-    Attributes
-    ----------
-    groups : ndarray, shape (G,)
-    q : float or ndarray of float64
-    values : ndarray of float64, shape (G,) + q's
-    low, high : ndarray like `values`, or None
-    confidence, covers
-        None without intervals.
-    names : tuple
-        Of the columns of keys, if they are those of a frame.
-    """
-
-    groups: NDArray[Any]
-    q: Any
-    values: NDArray[np.float64]
-    low: NDArray[np.float64] | None = None
-    high: NDArray[np.float64] | None = None
-    confidence: float | None = None
-    covers: str | None = None
-    names: tuple[Any, ...] = ()
 
 
 def quantile_by(
@@ -189,7 +163,7 @@ selection_share, **method_options
         found = release(pairs[group if by_group else 0], values[inside], weights[inside], rng)
         answers[group], low[group], high[group] = found
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    out = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
+    out = GroupQuantiles(names.array, levels.restore(answers), names=frame_names(by), q=asked)
     if confidence is None:
         return out
     ends = dict(low=levels.restore(low), high=levels.restore(high))
