@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -134,3 +135,85 @@ def test_checks_return_clean_values():
     assert _checks.check_delta(0) == 0.0
     count = _checks.check_max_contributions(np.int64(4))
     assert (count, type(count)) == (4, int)
+
+
+def test_limits_themselves_are_taken():
+    assert _checks.check_scale("scale", 2**53, (3,)) == (2**53, 1)
+    assert _checks.check_scale("scale", 2**60, None) == (2**60, 1)
+    with pytest.raises(ValueError, match=r"^scale must be at most 2\*\*53 where size is given"):
+        _checks.check_scale("scale", Fraction(2**54 + 1, 2), (3,))
+    _checks.check_leaves((1.0, 2.0), 2**51)  # as wide as the spacing at 2
+    with pytest.raises(ValueError, match=r"^leaves must be at least as wide as the float64"):
+        _checks.check_leaves((1.0, 2.0), 2**51 + 1)
+    assert _checks.check_tree(26, 2, None) == (26, 2)
+    assert _checks.check_tree(1, 2**26, None) == (1, 2**26)
+    for height, branching in ((27, 2), (1, 2**26 + 1), (3, 2**9)):
+        with pytest.raises(ValueError, match=r"^a tree must have at most 2\^26 = 67108864 leaves"):
+            _checks.check_tree(height, branching, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "points", "made"),
+    [
+        ((4, 16), 16**4 + 1, (4, 16)),  # has no leaf for each
+        ((4, 16), 16**4, (4, 16)),
+        ((4, 16), 5_000, (4, 9)),  # 8^4 < 5,000 <= 9^4
+        ((4, 16), 16**3, (3, 16)),
+        ((4, 16), 16**3 + 1, (4, 9)),
+        ((20, 2), 1, (1, 2)),
+    ],
+)
+def test_trees_have_no_more_levels_and_children_than_points_take(given, points, made):
+    assert _checks.check_tree(*given, points) == made
+
+
+def test_rows_are_public_where_a_length_says_them():
+    class Elsewhere:
+        def __len__(self) -> int:
+            raise AssertionError("a pass over all records")
+
+    assert [_checks.public_rows([1.0] * n, None, True) for n in (0, 1, 2)] == [1, 1, 2]
+    assert _checks.public_rows([1.0], None, False) is None
+    assert _checks.public_rows([1.0], [2], True) is None
+    assert _checks.public_rows(iter([1.0]), None, True) is None
+    for module in ("dask", "dask.array.core", "duckdb", "ibis.expr", "pyspark.sql"):
+        Elsewhere.__module__ = module
+        assert _checks.public_rows(Elsewhere(), None, True) is None
+
+
+@pytest.mark.parametrize(
+    ("workers", "cpus", "number"), [(3, 8, 3), (-1, 8, 8), (-2, 8, 7), (-9, 8, 1), (-1, None, 1)]
+)
+def test_workers_count_back_from_the_cpus(workers, cpus, number, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+    assert _checks.check_workers(workers) == number
+
+
+def test_priors_are_taken_to_the_edge_of_what_is_rounded():
+    x, near = np.array([0.0, 1.0, 2.0]), _checks.PRIOR_MASS
+
+    def values(*found: float) -> list[float]:
+        (part,) = _checks.check_prior((lambda _: np.array(found), None), (0.0, 2.0))[1]
+        return part.values(x, (0.0, 2.0)).tolist()
+
+    assert values(0.0, 0.5, 1.0) == [0.0, 0.5, 1.0]
+    assert values(-near, near, 1.0 + near) == [0.0, near, 1.0]
+    assert values(near, 0.0, 1.0) == [near, near, 1.0]  # falls by no more than that
+    for found in ((0.0, 0.5, 1.0 + 3.0 * near), (-2.0 * near, 0.5, 1.0), (0.5, 0.4, 1.0)):
+        with pytest.raises(
+            ValueError, match=r"^prior must have a cdf that ascends within \[0, 1\]$"
+        ):
+            values(*found)
+    half = _checks.PriorPart(0.5, "uniform")
+    assert half.values(np.array([-1.7e308, 1.7e308]), (-1.7e308, 1.7e308)).tolist() == [
+        -0.85e308,
+        0.85e308,
+    ]
+
+
+def test_a_pair_of_functions_is_known_by_the_first():
+    def cdf(x: np.ndarray) -> np.ndarray:
+        return x
+
+    (part,) = _checks.check_prior((cdf, None), (0.0, 1.0))[1]
+    assert part.source is part.cdf is cdf and part.ppf is None

@@ -136,6 +136,8 @@ def call_on(name: str, kind: Kind, container: str, role: str, added: list[Any]) 
             given["delta"] = 0.9  # few records are enough for a key
         else:
             given["groups"] = kind.containers[container](kind.usual)[:1]
+        if role == "by, missing":
+            given["groups"] = [*given["groups"], None]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -157,6 +159,7 @@ OF_KEYS = [name for name, call in CALLS.items() if "by" in call.arguments and na
 OF_KEYS = [name for name in OF_KEYS if not name.startswith("reference")]
 FEW_OF_RECORDS = ("quantile, plain", "mean, plain", "count, plain", "quantile_by, depth")
 FEW_OF_KEYS = ("quantile_by, depth", "count_by, selected", "select_keys")
+WITH_MISSING = ("count_by",)
 PAIRS = [(name, container) for name, kind in KINDS.items() for container in kind.containers]
 
 
@@ -164,7 +167,11 @@ PAIRS = [(name, container) for name, kind in KINDS.items() for container in kind
 def test_no_value_decides_what_is_raised(name, container):
     """All values of a type at once, for some functions."""
     kind = KINDS[name]
-    for role, functions in (("x", FEW_OF_RECORDS), ("by", FEW_OF_KEYS)):
+    for role, functions in (
+        ("x", FEW_OF_RECORDS),
+        ("by", FEW_OF_KEYS),
+        ("by, missing", WITH_MISSING),
+    ):
         for function in functions:
             usual = call_on(function, kind, container, role, [])
             assert call_on(function, kind, container, role, kind.hostile) == usual

@@ -33,7 +33,8 @@ def elsewhere(tmp_path, monkeypatch):
 def page(path):
     """A page; with an engine, what runs only where the engines are."""
     engine = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
-    marks = engine if path.stem in pages.ENGINES else []
+    slow = [pytest.mark.slow] if path.stem in {"method", "tour", "epsilon"} else []
+    marks = engine if path.stem in pages.ENGINES else slow
     return pytest.param(path, marks=marks, id=str(path.relative_to(pages.ROOT)))
 
 
@@ -69,6 +70,7 @@ def test_figures_that_a_page_does_not_print_are_found(tmp_path):
     assert pages.from_nowhere(wrong) == {"45800"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path):
     import matplotlib.pyplot as plt

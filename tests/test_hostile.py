@@ -6,6 +6,7 @@ import pyarrow.dataset  # noqa: F401 - which a path loads
 import pytest
 
 
+@pytest.mark.slow
 def test_hostile_calls():
     assert hostile.calls(1_500, seed=1).other == {}
 

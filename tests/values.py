@@ -332,6 +332,48 @@ KINDS: dict[str, Kind] = {
         (timedelta(0), timedelta(10)),
         timedelta(hours=1),
     ),
+    "periods": Kind(
+        [pd.Period(f"2020-0{month}", "M") for month in (1, 2, 5, 3)],
+        [pd.Period(ordinal=end, freq="M") for end in (2**63 - 1, -(2**63) + 1, -60_000, 10**6)],
+        OBJECTS
+        | {
+            "pandas": of_pandas("period[M]"),
+            "pandas, category": lambda values: pd.Series(values).astype("category"),
+            "pandas, index": pd.PeriodIndex,
+        },
+    ),
+    "periods of any length": Kind(
+        [pd.Period("2020-01", "M"), pd.Period("2020-05", "M")],
+        [pd.Period(ordinal=2**62, freq=each) for each in ("Y", "Q-NOV", "2D", "h", "ns")],
+        OBJECTS,
+    ),
+    "intervals": Kind(
+        [pd.Interval(1.0, 2.0), pd.Interval(2.0, 5.0)],
+        [
+            pd.Interval(-math.inf, math.inf),
+            pd.Interval(-0.0, 5e-324),
+            pd.Interval(-1.7976931348623157e308, 1.7976931348623157e308),
+        ],
+        OBJECTS
+        | {
+            "pandas": of_pandas("interval[float64, right]"),
+            "pandas, category": lambda values: pd.Series(values).astype("category"),
+            "pandas, index": pd.IntervalIndex,
+        },
+    ),
+    "intervals of anything": Kind(
+        [pd.Interval(1, 2), pd.Interval(2, 5)],
+        [
+            pd.Interval(1, 2, closed="both"),
+            pd.Interval(10**400, 10**401),
+            pd.Interval(np.float32(1.0), np.longdouble(2.0)),
+            pd.Interval(*(pd.Timestamp(day) for day in ("0001-01-01", "2020-01-01"))),
+            pd.Interval(*(pd.Timestamp(day, tz="UTC") for day in ("0001-01-01", "2020-01-01"))),
+            pd.Interval(*(pd.Timestamp(np.datetime64(year, "s")) for year in ("-5000", "20000"))),
+            pd.Interval(pd.Timedelta(0), pd.Timedelta.max),
+        ],
+        OBJECTS,
+    ),
     "strings": Kind(
         ["1", "2", "5", "3"],
         ["\0", "a\0b", "1\0", "", "\ud800", "\U0010ffff", "x" * 10**6],

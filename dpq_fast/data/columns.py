@@ -316,7 +316,7 @@ def _time(item: Any, unit: Unit | Presence) -> float:
     time = Time.of(item)
     if time is None and hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
-    if time is None and (_is_missing(item) or (isinstance(item, float) and math.isnan(item))):
+    if time is None and is_missing(item):
         return np.nan
     if time is None and isinstance(unit, Presence):
         return 0.0 if isinstance(item, OTHERS) else _real(item)
@@ -331,7 +331,7 @@ def _real(item: Any) -> float:
             if Time.of(item) is not None:  # which Python may not have
                 refuse(type(item).__name__, None, True)
             item = item.as_py()
-        if _is_missing(item):
+        if is_missing(item):
             return np.nan
         if isinstance(item, (str, bytes, complex, np.complexfloating, np.timedelta64)):
             refuse(type(item).__name__, None, isinstance(item, np.timedelta64))
@@ -345,8 +345,8 @@ def _real(item: Any) -> float:
         refuse(type(item).__name__, None, Time.of(item) is not None)
 
 
-def _is_missing(item: Any) -> bool:
-    """Whether an item stands for no number, in whatever library's way.
+def is_missing(item: Any) -> bool:
+    """Whether an item stands for none, in whatever library's way.
 
     Which of them is there is data: none may be refused where another one is not.
     """
@@ -354,6 +354,8 @@ def _is_missing(item: Any) -> bool:
         return True
     if isinstance(item, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(item))
+    if isinstance(item, (float, np.floating)):
+        return math.isnan(item)
     if isinstance(item, Decimal):  # a signaling NaN has no float
         return item.is_nan()
     kind = type(item)

@@ -1,8 +1,9 @@
 """Keys of groups: the public ones, those of the records, and which of the former each of these is.
 
-A key is an integer, a string, a boolean or a date, or a tuple of such where there are several
-columns; a float that is whole is an integer. What a column declares may be refused. What it holds
-may not: a record whose key is missing, of another type or none of the public ones is in no group.
+A key is an integer, a string, a boolean, a date, or a period or an interval of pandas, or a tuple
+of such where there are several columns; a float that is whole is an integer. What a column declares
+may be refused. What it holds may not: a record whose key is of another type, or none of the public
+ones, is in no group, and neither is one whose key is missing, unless None is a public key.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import strings
-from dpq_fast.data.columns import check_counts
+from dpq_fast.data.columns import check_counts, is_missing
 from dpq_fast.data.units import ANSWERED, EPOCH, INSTANTS, LARGEST, TICKS, Time, ticks_of
 
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
@@ -30,8 +31,17 @@ from dpq_fast.data.units import ANSWERED, EPOCH, INSTANTS, LARGEST, TICKS, Time,
 TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
 
 INTEGERS, STRINGS, BOOLEANS, DATES = "integers", "strings", "booleans", "dates"
-ZONED = "dates with a zone"
-KINDS = "integers, strings, booleans or dates"
+ZONED, PERIODS, INTERVALS = "dates with a zone", "periods", "intervals"
+KINDS = "integers, strings, booleans, dates, periods or intervals"
+# Types of pandas, by their names: it need not be there.
+OF_PANDAS = {"Period": PERIODS, "Interval": INTERVALS}
+
+# Types of keys that are there for sure.
+PRESENT = frozenset({int, str, bool})
+# The integer that NumPy has for no time.
+NO_TIME = np.iinfo(np.int64).min
+# What is no key, and not missing either, as it is compared.
+NO_KEY = object()
 
 _EPOCH_OF_ZONES = EPOCH.replace(tzinfo=datetime.timezone.utc)
 
@@ -68,7 +78,7 @@ class Instant(NamedTuple):
 
 
 def comparable(key: Any) -> Any:
-    """A key as it is compared, whatever library it comes from."""
+    """A key as it is compared, whatever library it comes from; None for one that is missing."""
     if isinstance(key, tuple):
         return key if isinstance(key, Instant) else tuple(map(comparable, key))
     of_arrow = hasattr(key, "as_py")
@@ -76,10 +86,13 @@ def comparable(key: Any) -> Any:
         time = Time.of(key)  # None for one that is missing
         if time is not None and time.kind == INSTANTS:
             return Instant(time.nanoseconds, time.zone is not None)
-        key = key.as_py() if of_arrow and time is None else None
+        if of_arrow and time is None:
+            key = key.as_py()
+        elif not is_missing(key):  # a length, or of a unit that has none
+            return NO_KEY
     if isinstance(key, (float, np.floating)) and math.isfinite(key) and key == int(key):
         return int(key)  # floats come from rows without a key
-    return key
+    return None if is_missing(key) else key
 
 
 def date_of(moment: Instant) -> Any:
@@ -113,7 +126,13 @@ def kind_of(key: Any) -> str | None:
         return BOOLEANS
     if isinstance(key, (int, np.integer)) and not isinstance(key, np.timedelta64):
         return INTEGERS
-    return STRINGS if isinstance(key, str) else None
+    return STRINGS if isinstance(key, str) else _kind_of_pandas(type(key))
+
+
+def _kind_of_pandas(declared: type) -> str | None:
+    """What the keys of a type are, if it is one of pandas that they may have."""
+    known = declared.__module__.partition(".")[0] == "pandas"
+    return OF_PANDAS.get(declared.__name__) if known else None
 
 
 # Public keys
@@ -126,15 +145,18 @@ class PublicKeys:
     ----------
     keys : ndarray, shape (G,)
         As they are given back: int64 or uint64, bool, or objects.
+    missing : ndarray of bool, shape (G,), or None
+        Which of them stand for rows without a key; None where none of the call's does.
     kind : str or None
-        None where there are none, or `mixed` ones: those that were selected from a column that
-        does not say.
+        That of all others. None where there are none, or `mixed` ones: those that were selected
+        from a column that does not say.
     moments : ndarray of int64, shape (G,), or None
         Nanoseconds since 1970 of dates that came in a type of NumPy's.
     """
 
     def __init__(self, column: Any, mixed: bool = False) -> None:
         self.moments: NDArray[np.int64] | None = None
+        self.missing: NDArray[np.bool_] | None = None
         if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
             self.kind: str | None = INTEGERS if column.size else None
             self.keys: NDArray[Any] = column.astype(
@@ -148,6 +170,14 @@ class PublicKeys:
             self.kind, self.keys = DATES, objects(items)
             return
         types = set(map(type, items))
+        if not types <= PRESENT:
+            missing = np.array([comparable(item) is None for item in items], dtype=np.bool_)
+            if missing.any():
+                others = PublicKeys([items[at] for at in np.flatnonzero(~missing)])
+                self.missing, self.kind = missing, others.kind
+                self.keys = np.full(missing.size, None)
+                self.keys[~missing] = objects(others.keys.tolist())
+                return
         if any(issubclass(own, (float, np.floating)) for own in types):
             items = list(map(comparable, items))
             types = set(map(type, items))
@@ -185,6 +215,7 @@ class PublicKeys:
         own = PublicKeys.__new__(PublicKeys)
         own.kind, own.keys = self.kind, self.keys[places]
         own.moments = None if self.moments is None else self.moments[places]
+        own.missing = None if self.missing is None else self.missing[places]
         return own
 
     @property
@@ -219,6 +250,8 @@ class PublicKeys:
         """How the place of a record's key is found."""
         if column.codes is None and self.kind != STRINGS and not _is_arrow(column.items):
             column = column.encoded()
+        if self.missing is not None:
+            return self._lookup_with_missing(self.missing, column, each)
         codes, missing = column.codes, column.missing
         if column.items is not None:
             found = self._found(column.items, each)
@@ -238,6 +271,19 @@ class PublicKeys:
             return places
 
         return Lookup(of_present, 0, None, len(self))
+
+    def _lookup_with_missing(self, missing: NDArray[np.bool_], column: Column, each: Map) -> Lookup:
+        """The same, where rows without a key are a group, or another one than those here."""
+        (others,) = np.nonzero(~missing)
+        places_of = PublicKeys(self.keys[others].tolist()).lookup(column, each).places
+        others = np.append(others, -1)  # for what is none of them
+        place, gone = np.append(np.flatnonzero(missing), -1)[0], column.without_key
+
+        def of_all(rows: Picked) -> NDArray[np.int64]:
+            places: NDArray[np.int64] = np.where(gone[rows], place, others[places_of(rows)])
+            return places
+
+        return Lookup(of_all, 0, None, len(self))
 
     def _of_integers(self, codes: NDArray[Any], unit: int) -> Lookup:
         """For columns of integers, of booleans, and of dates in steps of `unit` nanoseconds."""
@@ -410,6 +456,8 @@ class Groups:
             groups = np.arange(groups.start, groups.stop, groups.step)
         if isinstance(groups, np.ndarray) and groups.ndim != 1:
             raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
+        if isinstance(groups, np.ma.MaskedArray):
+            groups = _listed(groups)
         of_integers = isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"
         if not (of_integers or _is_of_dates(groups)):
             groups = _listed(groups)
@@ -453,7 +501,7 @@ class Groups:
             are_distinct = len(set(self._compared())) == len(self)
         if are_distinct:
             return
-        if kind in (None, INTEGERS, STRINGS):
+        if kind in (None, INTEGERS, STRINGS) and self.columns[0].missing is None:
             keys = np.sort(self.keys)
             (twice,) = np.nonzero(keys[1:] == keys[:-1])
             again = [keys[place] for place in twice[:1]]
@@ -551,7 +599,7 @@ def _in_blocks(places_of: KeysOf, size: int, each: Map) -> NDArray[np.int32]:
 
 def _distinct(column: PublicKeys) -> tuple[PublicKeys, NDArray[np.int64]]:
     """The distinct keys of a column, and which of them each key is."""
-    if column.kind in (INTEGERS, BOOLEANS):
+    if column.kind in (INTEGERS, BOOLEANS) and column.missing is None:
         keys, inverse = np.unique(column.keys, return_inverse=True)
         return PublicKeys(keys), inverse.astype(np.int64)
     place: dict[Any, int] = {}
@@ -707,6 +755,8 @@ class Column(NamedTuple):
         What the column's type says of its keys.
     unit : int
         Nanoseconds of one step of dates.
+    others : ndarray of bool, or None
+        Where a key is not missing, but codes stand for nothing, since it is none.
     """
 
     codes: NDArray[Any] | None
@@ -714,9 +764,25 @@ class Column(NamedTuple):
     missing: NDArray[np.bool_] | None
     kind: str | None
     unit: int = 1
+    others: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.items if self.codes is None else self.codes)
+
+    @property
+    def without_key(self) -> NDArray[np.bool_]:
+        """Which rows have no key: their key is missing, not of another type."""
+        if self.items is None:
+            assert self.codes is not None
+            gone = np.zeros(len(self), dtype=np.bool_) if self.missing is None else self.missing
+            if self.kind in (DATES, ZONED):
+                gone = gone | (self.codes == NO_TIME)
+            return gone if self.others is None else gone & ~self.others
+        if _is_arrow(self.items):
+            gone = self.items.is_null().to_numpy()
+        else:
+            gone = np.array(list(map(_is_gone, _listed(self.items))), dtype=np.bool_)
+        return gone if self.codes is None else np.append(gone, True)[self.codes]
 
     def encoded(self) -> Column:
         """The same with codes, where pandas or Arrow makes them."""
@@ -761,6 +827,13 @@ class Column(NamedTuple):
         return _of_numpy(by, declared_kind(by))
 
 
+def _is_gone(item: Any) -> bool:
+    try:
+        return comparable(item) is None
+    except Exception:  # no key, but something, and no reason to tell
+        return False
+
+
 def declared_kind(by: Any) -> str | None:
     """Check what a column of keys declares; the kind of its keys, None if it does not say.
 
@@ -787,6 +860,7 @@ def declared_kind(by: Any) -> str | None:
             kind = None
     elif getattr(arrow, "kind", None) is not None:  # pandas
         kind = STRINGS if arrow.type is str else letters.get(arrow.kind)
+        kind = _kind_of_pandas(arrow.type) or kind
         kind = "" if arrow.type is np.object_ else kind
     else:
         kind = _kind_by_name(_name_of(arrow).lower())
@@ -871,10 +945,14 @@ def _of_floats(by: Any) -> Column:
         values = np.asarray(by)
     with np.errstate(all="ignore"):  # NumPy would warn of a signaling NaN
         whole = (values == np.rint(values)) & (values >= -(2.0**63)) & (values < 2.0**64)
-    whole = whole if missing is None else whole & ~missing
+    others = ~whole & ~np.isnan(values)
+    if missing is not None:
+        whole, others = whole & ~missing, others & ~missing
     if (values[whole] >= 2.0**63).any():
-        return Column(None, list(map(comparable, np.where(whole, values, np.nan))), None, None)
-    return Column(np.where(whole, values, 0.0).astype(np.int64), None, ~whole, None)
+        values = np.where(others, 0.5, np.where(whole, values, np.nan))
+        return Column(None, list(map(comparable, values)), None, None)
+    codes = np.where(whole, values, 0.0).astype(np.int64)
+    return Column(codes, None, ~whole, None, others=others)
 
 
 def _of_pandas(by: Any, kind: str | None) -> Column:
@@ -882,7 +960,7 @@ def _of_pandas(by: Any, kind: str | None) -> Column:
         import pyarrow
 
         return _of_arrow(pyarrow.array(getattr(by, "array", by)), kind)
-    if kind in (None, STRINGS):
+    if kind in (None, STRINGS, PERIODS, INTERVALS):
         return Column(None, by, None, kind)
     if isinstance(by.dtype, np.dtype):
         return _of_numbers(np.asarray(by), None, kind)
@@ -1000,7 +1078,8 @@ class KeyCounts(NamedTuple):
     Attributes
     ----------
     keys : list
-        Those that there are, ascending: integers before strings, and those before dates.
+        Those that there are, ascending: integers before strings, those before dates, and periods
+        and intervals last.
     counts : ndarray of int64
         Positive.
     """
@@ -1059,7 +1138,7 @@ class KeyTotals:
 
 
 def count_keys(by: Any, counts: Any = None) -> KeyCounts:
-    """Count the records of each key; what is no integer of 64 bits, no string and no date is none.
+    """Count the records of each key; integers of other than 64 bits are none.
 
     What a key is does not depend on the type of the column, but for booleans, nor on the order of
     its rows.
@@ -1104,7 +1183,7 @@ def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
         missing = column.missing
         if column.kind in (DATES, ZONED):
             keys = [Instant(key * column.unit, column.kind == ZONED) for key in keys]
-            gone = codes == np.iinfo(np.int64).min  # no time
+            gone = codes == NO_TIME
             missing = gone if missing is None else gone | missing
         return keys, places if missing is None else np.where(missing, -1, places)
     place: dict[Any, int] = {}
@@ -1134,7 +1213,22 @@ def _key(item: Any) -> Any:
 
 
 def _rank(key: Any) -> tuple[int, Any]:
-    return (INTEGERS, STRINGS, DATES, ZONED).index(kind_of(key) or INTEGERS), key
+    """Where a key is in their order: not all of those of one kind are compared by pandas."""
+    kind = kind_of(key) or INTEGERS
+    if kind == PERIODS:
+        key = key.freqstr, key.ordinal
+    elif kind == INTERVALS:
+        key = *map(_rank_of_end, (key.left, key.right)), key.closed
+    return (INTEGERS, STRINGS, DATES, ZONED, PERIODS, INTERVALS).index(kind), key
+
+
+def _rank_of_end(end: Any) -> tuple[str, Any]:
+    """That of an end of an interval: a number, a time or a length."""
+    time = Time.of(end)
+    if time is not None:
+        return time.kind + ZONED * (time.zone is not None), time.nanoseconds
+    of_integer = isinstance(end, (int, np.integer))
+    return "", int(end) if of_integer else float(end)  # NumPy compares no huge ones
 
 
 def _shown(key: Any, is_boolean: bool) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
-from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups, comparable
+from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
@@ -210,9 +210,31 @@ class DuckDB(PushedDown):
     def among(
         self, by: tuple[str, ...], groups: Groups, constants: Constants, is_public: bool
     ) -> str:
-        columns = ", ".join(map(self.quoted, by))
-        names = ", ".join(f"k{i}" for i in range(len(by)))
-        return f" WHERE ({columns}) IN (SELECT {names} FROM {self._prefix}_keys)"
+        columns = self.told_apart(by, groups, constants)
+        names = ", ".join(f"k{i}" for i in range(len(columns)))
+        return f" WHERE ({', '.join(columns)}) IN (SELECT {names} FROM {self._prefix}_keys)"
+
+    def compared(self, name: str) -> str:
+        quoted = self.quoted(name)
+        return f"CAST({quoted} AS VARCHAR)" if "ENUM(" in self._declared[name] else quoted
+
+    def filler(self, name: str, constants: Constants) -> str:
+        kind = self.kind(name)
+        if kind in (DATES, ZONED):
+            return f"CAST('epoch' AS {self._declared[name]})"
+        return {STRINGS: "''", BOOLEANS: "false"}.get(kind, "0")
+
+    def public(self, key: Any, kind: str, name: str) -> Any:
+        if kind in (DATES, ZONED):
+            step = STEPS[self._declared[name]]
+            ticks, rest = divmod(key.nanoseconds, TICKS[step])
+            return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
+        if kind == STRINGS:
+            try:
+                key.encode()
+            except UnicodeError:
+                return None
+        return key
 
     def kind(self, name: str) -> str:
         declared = self._declared[name].strip('"')
@@ -305,16 +327,15 @@ class DuckDB(PushedDown):
 
     def _keys(self, groups: Groups, by: tuple[str, ...]) -> dict[str, Any]:
         """The keys of groups that columns of their types may have."""
-        columns = []
-        for public, name in zip(groups.columns, by, strict=True):
-            kind = self.kind(name)
-            public.check_kind(kind)
-            step = STEPS.get(self._declared[name])
-            columns.append([_key(key, kind, step) for key in public.keys.tolist()])
-        rows = [row for row in zip(*columns, strict=True) if None not in row]
-        return {
-            f"k{i}": self._array_of([row[i] for row in rows], name) for i, name in enumerate(by)
-        }
+        import pyarrow as pa
+
+        columns = [list(column) for column in zip(*self.rows_of(by, groups), strict=True)]
+        arrays: list[Any] = []
+        for own, name in zip(groups.columns, by, strict=True):
+            if own.missing is not None:
+                arrays.append(pa.array(columns[len(arrays)] if columns else [], pa.int64()))
+            arrays.append(self._array_of(columns[len(arrays)] if columns else [], name))
+        return {f"k{i}": array for i, array in enumerate(arrays)}
 
     def _array_of(self, keys: list[Any], name: str) -> Any:
         """Keys as an array that is compared with a column."""
@@ -355,20 +376,6 @@ def _array(column: Any) -> NDArray[Any]:
     if str(column.type).startswith("decimal"):
         return np.array(column.to_pylist(), dtype=object)
     return np.asarray(column.to_numpy())
-
-
-def _key(key: Any, kind: str, step: str | None) -> Any:
-    """A key as a column of its kind has it, None if no row of the column can have it."""
-    found = comparable(key)
-    if step is not None:
-        ticks, rest = divmod(found.nanoseconds, TICKS[step])
-        return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
-    if kind == STRINGS:
-        try:
-            found.encode()
-        except UnicodeError:
-            return None
-    return found
 
 
 def _crowd(grid: Grid, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:

@@ -26,14 +26,13 @@ from dpq_fast.data.keys import (
     STRINGS,
     ZONED,
     Groups,
-    comparable,
 )
 from dpq_fast.data.tables import Engine, listed
 from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines import duckdb
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
 from dpq_fast.engines.batches import BATCH, Batches
-from dpq_fast.engines.sql import LONG, Constants, PushedDown, Ranges, times
+from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, Ranges, times
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
 TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"
@@ -191,24 +190,13 @@ class Connected(PushedDown):
         found = ", ".join(
             f"({', '.join(self.key(item, constants) for item in row)})" for row in rows
         )
-        return f" WHERE ({', '.join(map(self.compared, by))}) IN (VALUES {found})"
+        compared = ", ".join(self.told_apart(by, groups, constants))
+        return f" WHERE ({compared}) IN (VALUES {found})"
 
-    def compared(self, name: str) -> str:
-        """What public keys are compared with."""
-        return self.quoted(name)
-
-    def rows_of(self, by: tuple[str, ...], groups: Groups) -> list[tuple[Any, ...]]:
-        """The keys that columns of their types may have."""
-        columns = []
-        for public, name in zip(groups.columns, by, strict=True):
-            kind = self.kind(name)
-            public.check_kind(kind)
-            found = map(comparable, public.keys.tolist())
-            columns.append([self.public(key, kind, name) for key in found])
-        return [row for row in zip(*columns, strict=True) if None not in row]
+    def filler(self, name: str, constants: Constants) -> str:
+        return self.key(FILLERS.get(self.kind(name), 0), constants)
 
     def public(self, key: Any, kind: str, name: str) -> Any:
-        """A public key as a column of its type may have it, None if it can not."""
         if kind in (DATES, ZONED):
             return self.time(key.nanoseconds, name)
         if kind == STRINGS:
@@ -288,6 +276,12 @@ class Bound(Constants):
         self.private.append(value)
         return self.public(value)
 
+    def key(self, key: Any) -> str:
+        """A key, by a name of its own: a text does not tell which of them are alike."""
+        name = f"p{len(self.values)}"
+        self.values[name] = key
+        return f":{name}"
+
 
 class SQLite(Connected):
     """An engine of SQLite, whose columns may hold anything: what is no number is missing."""
@@ -344,7 +338,7 @@ class SQLite(Connected):
             return None
 
     def key(self, key: Any, constants: Any) -> str:
-        name: str = constants.public(key)
+        name: str = constants.key(key)
         return name
 
     def keys_of(self, column: list[Any], name: str) -> list[Any]:
@@ -409,9 +403,11 @@ class Postgres(Connected):
             return super().among(by, groups, constants, is_public)
         types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN"}
         constants.keys = self.rows_of(by, groups)
-        constants.types = [types.get(self.kind(name), "BIGINT") for name in by]
-        names = ", ".join(f"k{i}" for i in range(len(by)))
-        columns = ", ".join(map(self.compared, by))
+        for own, name in zip(groups.columns, by, strict=True):
+            constants.types += ["INTEGER"] * (own.missing is not None)
+            constants.types.append(types.get(self.kind(name), "BIGINT"))
+        names = ", ".join(f"k{i}" for i in range(len(constants.types)))
+        columns = ", ".join(self.told_apart(by, groups, constants))
         return f" WHERE ({columns}) IN (SELECT {names} FROM {self._keys})"
 
     def compared(self, name: str) -> str:

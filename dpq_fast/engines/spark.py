@@ -63,9 +63,13 @@ class Frame(Declaring):
         """Of Arrow, as workers get it; None of what they do not get."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
+        from pyspark.sql.types import TimestampType
 
+        declared = self._frame.schema[name].dataType
+        if isinstance(declared, TimestampType):  # for which some versions ask for a zone
+            return pa.chunked_array([], pa.timestamp("us", "UTC"))
         try:
-            return pa.chunked_array([], to_arrow_type(self._frame.schema[name].dataType))
+            return pa.chunked_array([], to_arrow_type(declared))
         except Exception:  # of Spark's own
             return None
 

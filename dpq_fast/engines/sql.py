@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.columns import AnyUnit
-from dpq_fast.data.keys import BOOLEANS, Groups
+from dpq_fast.data.keys import BOOLEANS, STRINGS, Groups, comparable
 from dpq_fast.data.queries import (
     AnyMissing,
     BinCounts,
@@ -62,6 +62,8 @@ FEW = 2**6
 REFINED = 4
 # Of integers of 64 bits.
 LONG = 2**63 - 1
+# What is compared in place of a key that is missing, by kind; 0 for the other ones.
+FILLERS: dict[str | None, Any] = {STRINGS: "", BOOLEANS: False}
 # Added and taken away again, it leaves the nearest integer, the even one of two.
 ROUNDER = 1.5 * 2.0**52
 
@@ -763,6 +765,39 @@ class PushedDown(Declaring):
     def declared(self, name: str) -> None:
         """Types of data bases have names of their own."""
 
+    # Keys
+
+    def told_apart(self, by: tuple[str, ...], groups: Groups, constants: Constants) -> list[str]:
+        """What public keys are compared with, as `rows_of` has them.
+
+        A column of keys, and before it whether one is missing, where this is a group.
+        """
+        compared = []
+        for own, name in zip(groups.columns, by, strict=True):
+            key = self.compared(name)
+            if own.missing is not None:
+                gone = f"{self.quoted(name)} IS NULL"
+                compared.append(f"CASE WHEN {gone} THEN 1 ELSE 0 END")
+                key = f"CASE WHEN {gone} THEN {self.filler(name, constants)} ELSE {key} END"
+            compared.append(key)
+        return compared
+
+    def rows_of(self, by: tuple[str, ...], groups: Groups) -> list[tuple[Any, ...]]:
+        """The public keys that columns of their types may have."""
+        columns: list[list[Any]] = []
+        for own, name in zip(groups.columns, by, strict=True):
+            kind = self.kind(name)
+            own.check_kind(kind)
+            if own.missing is not None:
+                columns.append(own.missing.astype(int).tolist())
+            columns.append(
+                [
+                    FILLERS.get(kind, 0) if key is None else self.public(key, kind, name)
+                    for key in map(comparable, own.keys.tolist())
+                ]
+            )
+        return [row for row in zip(*columns, strict=True) if None not in row]
+
     # What data bases have their own words for
 
     source: str
@@ -805,6 +840,18 @@ class PushedDown(Declaring):
     @abstractmethod
     def kind(self, name: str) -> str:
         """The kind of a column of keys, by its declared type; other types are refused."""
+
+    def compared(self, name: str) -> str:
+        """What public keys are compared with."""
+        return self.quoted(name)
+
+    @abstractmethod
+    def public(self, key: Any, kind: str, name: str) -> Any:
+        """A public key as a column of its type may have it, None if it can not."""
+
+    @abstractmethod
+    def filler(self, name: str, constants: Constants) -> str:
+        """That of `FILLERS` for a column of keys, in its type."""
 
     @abstractmethod
     def among(

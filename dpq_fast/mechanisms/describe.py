@@ -396,8 +396,8 @@ def _framed(library: str, cells: dict[str, list[Any]]) -> Any:
 
 
 def _typed(column: list[Any]) -> Any:
-    """Cells of one type: as they are, or as strings."""
-    kinds = {type(cell) for cell in column}
+    """Cells of one type, and missing ones: as they are, or as strings."""
+    kinds = {type(cell) for cell in column} - {type(None)}
     if len(kinds) != 1:
-        return [str(cell) for cell in column]
+        return [None if cell is None else str(cell) for cell in column]
     return np.array(column) if issubclass(kinds.pop(), np.generic) else column

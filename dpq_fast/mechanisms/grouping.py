@@ -18,10 +18,13 @@ from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts, check_declared
 from dpq_fast.data.keys import (
     BLOCK,
+    INTERVALS,
+    PERIODS,
     Groups,
     KeysOf,
     Picked,
     comparable,
+    kind_of,
     names_of,
     split_columns,
     totals_of,
@@ -209,9 +212,12 @@ def _plain(answer: Any) -> Any:
 
 
 def _framed(column: NDArray[Any] | list[Any]) -> Any:
-    """A column in types that frames have, of which seconds and integers beyond 64 bits are none."""
+    """A column in types that frames have.
+
+    Seconds, integers beyond 64 bits, and periods and intervals of pandas are none.
+    """
     if isinstance(column, list):
-        return column
+        return [str(key) if kind_of(key) in (PERIODS, INTERVALS) else key for key in column]
     if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "s":
         return column.astype(f"{column.dtype.kind}8[ms]")
     if column.dtype != object:

@@ -150,22 +150,24 @@ def quantile_by(
         a sequence. Clamped to `bounds`; NaN is left out (`nan_policy`). Or a column of a `Table`:
         see Notes.
     by : array_like of int, str, bool or date, shape (n,); or several
-        The key of each record: an array, a pandas, polars or pyarrow column, also of categories
-        or of a dictionary, or a sequence. For keys of several columns a data frame of them, or a
-        list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
-        not among `groups` are ignored, silently. Floats that are whole are integers, as pandas has
-        them beside a missing one. Only the type of a column may be refused. For a column of
-        a `Table` columns of the same one: ``table["town", "year"]``. Columns of pandas, `counts`
-        too, go by the labels of their indexes, anything else by position: see Notes.
+        The key of each record: an array, a pandas, polars or pyarrow column, also of categories or
+        of a dictionary, or a sequence; periods and intervals of pandas are keys, too. For keys of
+        several columns a data frame of them, or a list of columns. Private unless `public_by`. Rows
+        whose key is not among `groups` are ignored, silently. Floats that are whole are integers,
+        as pandas has them beside a missing one. Only the type of a column may be refused. For a
+        column of a `Table` columns of the same one: ``table["town", "year"]``. Columns of pandas,
+        `counts` too, go by the labels of their indexes, anything else by position: see Notes.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
     groups : sequence of int, str, bool or date, or of tuples of them, length G
         Distinct keys, chosen without looking at `by`, whose set of values is private: tuples, or a
         frame, where `by` has several columns. All of one kind, in each column. A date stands for
-        its first moment, and is compared with other dates of a time zone, or of none. Each key gets
-        an answer; one without records is answered as an empty sample. Public. None for keys that
-        nobody can list: they are selected by `select_keys`, for a share of `epsilon` and for all of
-        `delta`.
+        its first moment, and is compared with other dates of a time zone, or of none. A key that is
+        None (or NaN, or what else stands for a missing one) is that of the rows whose key is
+        missing, also within a tuple; they are ignored without it. Each key gets an answer; one
+        without records is answered as an empty sample. Public. None in place of a sequence for keys
+        that nobody can list: they are selected by `select_keys`, for a share of `epsilon` and for
+        all of `delta`; a missing key is not selected.
     epsilon : float
         Budget of the whole call under `neighbors`, positive and finite; see Notes for what each
         group is released with. Public. Exactly one of `epsilon` and `rho`.
@@ -260,8 +262,8 @@ def quantile_by(
     **Privacy.** Pure `epsilon`-DP under `neighbors`, or (`epsilon`, `delta`)-DP, or `rho`-zCDP,
     always the total of the call.
 
-    - "add-remove": a record is in one group, so the releases compose in parallel, and each group
-      is released with `epsilon` and the add-remove sensitivity.
+    - "add-remove": a record is in one group, be it that of a missing key, so the releases compose
+      in parallel, and each group is released with `epsilon` and the add-remove sensitivity.
     - "swap": a replaced record may change its key. Then two groups change, one by a removal, one
       by an addition, and their sizes are private. So each group is released with the add-remove
       sensitivity and `epsilon` / 2; the call is also `epsilon` / 2-DP under "add-remove". A

@@ -37,7 +37,7 @@ def select_keys(
         The key of each record, as in `quantile_by`: for keys of several columns a data frame, or a
         list that holds nothing but columns; or columns of a `Table`, ``table["town", "year"]``, or
         what it is made of, with no other columns. Private. Rows without a key in some column, and
-        those whose key is no integer of 64 bits, no string and no date, are left out, silently.
+        those whose key is of another type, or no integer of 64 bits, are left out, silently.
         Only the type of a column may be refused.
     epsilon : float
         Budget, positive and finite. Public, as all that follow but `counts`.
@@ -59,8 +59,8 @@ def select_keys(
     Returns
     -------
     ndarray, shape (K,)
-        The kept keys, ascending: int64 (uint64 where they need it), booleans, or strings, dates
-        and tuples of keys as objects. The answer is a function of the kept keys alone; nothing is
+        The kept keys, ascending: int64 (uint64 where they need it), booleans, or all others and
+        tuples of keys as objects. The answer is a function of the kept keys alone; nothing is
         said of the numbers of records. Fit for `groups` of `quantile_by`.
 
     Raises

@@ -1,7 +1,8 @@
 r"""Groups: what the release in each may spend, and what the releases in all of them guarantee.
 
-Groups share no record, and their releases draw independently of each other. So the log ratio of a
-call is the sum of those of the groups that a change of the records touches.
+Groups share no record, and their releases draw independently of each other. A missing key is one
+like any other where the public keys name it; where they do not, its records are in no group. So the
+log ratio of a call is the sum of those of the groups that a change of the records touches.
 
 - *One* record added or removed touches one group ("add-remove"; and under "swap" a record without a
   key, or that gets one). Each release may spend all of the budget.

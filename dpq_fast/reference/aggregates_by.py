@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,39 +14,11 @@ from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.reference import aggregates
 from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.answers import GroupValues
 from dpq_fast.reference.columns import numbers, present, repeats
 from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, frame_names, in_order, rows_of
 from dpq_fast.reference.sample import check_records
-
-
-@dataclass(frozen=True, eq=False)
-class GroupValues:
-    """Counts, sums or means by group, as `dpq_fast.GroupValues`.
-
-    Attributes
-    ----------
-    groups, values : ndarray, shape (G,)
-    low, high : ndarray like `values`, or None
-    confidence, covers
-        None without intervals.
-    names : tuple
-        Of the columns of keys, if they are those of a frame.
-    """
-
-    groups: NDArray[Any]
-    values: NDArray[Any]
-    low: NDArray[Any] | None = None
-    high: NDArray[Any] | None = None
-    confidence: float | None = None
-    covers: str | None = None
-    names: tuple[Any, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.groups.tolist())
 
 
 def by_group(

@@ -82,11 +82,7 @@ def present(x: Any) -> NDArray[np.float64]:
     items = list(only_column(x))
     if not any(isinstance(item, (*TIMES, str, bytes, time)) for item in items):
         return numbers(x)
-    return np.array([math.nan if _is_none(item) else 0.0 for item in items])
-
-
-def _is_none(item: Any) -> bool:
-    return is_missing(item) or (isinstance(item, float) and math.isnan(item))
+    return np.array([math.nan if is_missing(item) else 0.0 for item in items])
 
 
 def nanoseconds(item: Any) -> int | None:
@@ -115,7 +111,7 @@ def number(item: Any, packed: bool = False) -> float:
         item = item.as_py()
     if is_missing(item):
         return math.nan
-    if packed and not (isinstance(item, float) and math.isnan(item)):  # missing in a category
+    if packed:
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
     if isinstance(item, (str, bytes, complex, np.complexfloating)):
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
@@ -130,9 +126,11 @@ def number(item: Any, packed: bool = False) -> float:
 
 
 def is_missing(item: Any) -> bool:
-    """None, masked, pandas' NA and NaT, NumPy's NaT, and a NaN of `Decimal`, signaling or not."""
+    """None, masked, NaN (also of `Decimal`, signaling or not), NaT, and pandas' NA."""
     if item is None or item is np.ma.masked:
         return True
+    if isinstance(item, (float, np.floating)):
+        return math.isnan(item)
     if isinstance(item, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(item))
     if isinstance(item, Decimal):

@@ -16,7 +16,7 @@ from dpq_fast import privacy
 from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import repeats
-from dpq_fast.reference.keys import check_column, columns_of, key_of, shown
+from dpq_fast.reference.keys import NO_KEY, check_column, columns_of, key_of, kind_of_pandas, shown
 
 # All probabilities are integers of this unit.
 BITS = 1280
@@ -151,13 +151,26 @@ def split(by: Any) -> list[Any]:
 
 def is_key(part: Any) -> bool:
     """Whether a key as it is compared is one: integers are of 64 bits."""
-    return part is not None and (not isinstance(part, int) or -(2**63) <= part < 2**64)
+    return part not in (None, NO_KEY) and (not isinstance(part, int) or -(2**63) <= part < 2**64)
 
 
 def rank(part: Any) -> tuple[int, Any]:
-    """Integers before strings, and those before dates."""
+    """Integers before strings, those before dates, and periods and intervals last."""
+    own = kind_of_pandas(part)
+    if own == "periods":
+        return 4, (part.freqstr, part.ordinal)
+    if own == "intervals":
+        return 5, (end(part.left), end(part.right), part.closed)
     kind = 0 if isinstance(part, int) else 1 if isinstance(part, str) else 2 + part[1]
     return kind, part
+
+
+def end(value: Any) -> tuple[int, Any]:
+    """An end of an interval: numbers before lengths, and those before times."""
+    if hasattr(value, "asm8"):
+        zoned = getattr(value, "tzinfo", None) is not None
+        return 1 + hasattr(value, "year") + zoned, value
+    return 0, value
 
 
 def below(rest: int, rng: np.random.Generator) -> bool:

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import aligned, named_keys
-from dpq_fast.reference.columns import declared_type
+from dpq_fast.reference.columns import declared_type, is_missing
 
-KINDS = "integers, strings, booleans or dates"
+KINDS = "integers, strings, booleans, dates, periods or intervals"
+# Types of pandas whose items are compared as they are, and their kinds.
+OF_PANDAS = {"Period": "periods", "Interval": "intervals"}
+# What is no key, and not missing either, as it is compared.
+NO_KEY = object()
 # Units of NumPy that are no dates.
 FINER = ("ps", "fs", "as", "generic")
 
@@ -28,8 +32,8 @@ class Keys:
         As they are given back.
     compared : list of tuple
         As they are compared, column by column.
-    kinds : list of str
-        Of the keys of each column.
+    kinds : list of str or None
+        Of the keys of each column, but for None, which stands for rows without one.
     single : bool
         Whether keys are no tuples.
     """
@@ -53,7 +57,7 @@ class Keys:
         rows = list(zip(*(column for column, _ in checked), strict=True))
         self.compared = [tuple(map(key_of, row)) for row in rows]
         self.keys: list[Any] = [row[0] for row in rows] if self.single else rows
-        plain = self.kinds in (["integers"], ["strings"])
+        plain = self.kinds in (["integers"], ["strings"]) and (None,) not in self.compared
         again = [row for row, times in Counter(self.compared).items() if times > 1]
         if again:
             twice = self.keys[self.compared.index(min(again) if plain else again[0])]
@@ -72,7 +76,7 @@ class Keys:
     def array(self) -> NDArray[Any]:
         """Integers and booleans as such, all else as objects."""
         first = self.keys[0] if self.keys else 0
-        if isinstance(first, (bool, np.bool_)):
+        if isinstance(first, (bool, np.bool_)) and None not in self.keys:
             return np.array(self.keys, dtype=np.bool_)
         if all(isinstance(key, (int, np.integer)) for key in self.keys) and not (
             min(self.keys, default=0) < 0 and max(self.keys, default=0) >= 2**63
@@ -99,7 +103,7 @@ class Keys:
             )
         declared = [check_column(column) for column in columns]
         for own, other in zip(self.kinds, declared, strict=bool(self.keys)):
-            if other is not None and own != other:
+            if other is not None and own not in (None, other):
                 raise TypeError(f"groups must be {other} as the column by is, got {own}")
         return columns
 
@@ -118,9 +122,15 @@ def rows_of(columns: list[Any], size: int) -> list[tuple[Any, ...]]:
     return list(zip(*keys, strict=True))
 
 
-def _checked(column: list[Any]) -> tuple[list[Any], str]:
+def _checked(column: list[Any]) -> tuple[list[Any], str | None]:
     """The keys of one column, without the types of their libraries, and what they are."""
     column = [key.as_py() if hasattr(key, "as_py") else key for key in column]
+    column = [None if is_missing(key) else key for key in column]
+    if None in column:
+        others = [key for key in column if key is not None]
+        others, kind = _checked(others) if others else ([], None)
+        found = iter(others)
+        return [None if key is None else next(found) for key in column], kind
     kinds = {kind_of(key) for key in column}
     kind = kinds.pop()
     if kinds or kind is None:
@@ -134,27 +144,31 @@ def _checked(column: list[Any]) -> tuple[list[Any], str]:
 
 
 def key_of(item: Any) -> Any:
-    """A key as it is compared; None for what is none.
+    """A key as it is compared; None for one that is missing.
 
     Booleans are the integers that they are to Python; a date is nanoseconds, and whether it is in a
-    zone.
+    zone; a period or an interval is itself.
     """
     if hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
+    if is_missing(item):
+        return None
     if isinstance(item, (int, np.integer, np.bool_)) and not isinstance(item, np.timedelta64):
         return int(item)
     if isinstance(item, (float, np.floating)) and math.isfinite(item) and item == int(item):
         return int(item)
     if isinstance(item, str):
         return str(item)
+    if kind_of_pandas(item) is not None:
+        return item
     if not isinstance(item, (datetime.date, np.datetime64)):
-        return None
+        return NO_KEY
     zoned = getattr(item, "tzinfo", None) is not None
     if hasattr(item, "to_datetime64"):
         item = item.to_datetime64()
     if isinstance(item, np.datetime64):
-        if np.isnat(item) or np.datetime_data(item.dtype)[0] in FINER:
-            return None
+        if np.datetime_data(item.dtype)[0] in FINER:
+            return NO_KEY
         days = item.astype("datetime64[D]")
         within = item - days
         if within.dtype == np.dtype("m8[D]"):
@@ -190,7 +204,13 @@ def kind_of(item: Any) -> str | None:
     key = key_of(item)
     if isinstance(key, tuple):
         return "dates with a zone" if key[1] else "dates"
-    return {int: "integers", str: "strings"}.get(type(key))
+    return {int: "integers", str: "strings"}.get(type(key)) or kind_of_pandas(key)
+
+
+def kind_of_pandas(item: Any) -> str | None:
+    """What a key is that is of a type of pandas."""
+    own = type(item)
+    return OF_PANDAS.get(own.__name__) if own.__module__.partition(".")[0] == "pandas" else None
 
 
 def compared(key: Any) -> Any:
@@ -229,6 +249,8 @@ def check_column(by: Any) -> str | None:
     name = name.removeprefix("dictionary<values=")  # pyarrow
     if name.startswith(("object", "null", "float", "double", "halffloat")) or name == "category":
         return None  # they say nothing
+    if name.startswith(("period[", "interval")):
+        return "periods" if name.startswith("period[") else "intervals"
     if name.startswith(("int", "uint")):
         return "integers"
     if name.startswith(("str", "large_str", "categorical", "enum")):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.agg_tree import agg_tree
+from dpq_fast.reference.answers import GroupQuantiles
 from dpq_fast.reference.approx_quantiles import approx_quantiles
 from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.csmooth import csmooth
@@ -38,73 +39,6 @@ RELEASES: dict[str, Callable[..., Any]] = dict(
     agg_tree=agg_tree,
     csmooth=csmooth,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class GroupQuantiles:
-    """Quantiles by group, as `dpq_fast.GroupQuantiles`.
-
-    Attributes
-    ----------
-    groups : ndarray, shape (G,)
-    q : float or ndarray of float64
-    values : ndarray of float64, shape (G,) + q's
-    low, high : ndarray like `values`, or None
-    confidence, covers
-        None without intervals.
-    names : tuple
-        Of the columns of keys, if they are those of a frame.
-    """
-
-    groups: NDArray[Any]
-    q: Any
-    values: NDArray[np.float64]
-    low: NDArray[np.float64] | None = None
-    high: NDArray[np.float64] | None = None
-    confidence: float | None = None
-    covers: str | None = None
-    names: tuple[Any, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.groups.tolist())
-
-    def __contains__(self, key: Any) -> bool:
-        return compared(key) in map(compared, self)
-
-    def __getitem__(self, key: Any) -> Any:
-        def of_group(part: NDArray[np.float64]) -> Any:
-            answer = dict(zip(map(compared, self), part, strict=True))[compared(key)]
-            return float(answer) if np.ndim(answer) == 0 else answer
-
-        value = of_group(self.values)
-        if self.low is None or self.high is None:
-            return value
-        assert self.confidence is not None and self.covers is not None
-        low, high = of_group(self.low), of_group(self.high)
-        return Estimate(value, low, high, self.confidence, self.covers)
-
-    def to_pandas(self) -> Any:
-        """A row for each group, and a column for each level; three of them with intervals."""
-        import pandas
-
-        table = {}
-        for j, level in enumerate(np.ravel(self.q).tolist()):
-            for part in ("value", "low", "high"):
-                numbers = self.values if part == "value" else getattr(self, part)
-                if numbers is not None:
-                    key = level if self.low is None else (level, part)
-                    table[key] = numbers.reshape(len(self), -1)[:, j]
-        names = ["q"] if self.low is None else ["q", "part"]
-        keys = list(self)
-        if keys and isinstance(keys[0], tuple):
-            index = pandas.MultiIndex.from_tuples(keys, names=self.names or None)
-        else:
-            index = pandas.Index(self.groups, name=(*self.names, "group")[0])
-        frame = pandas.DataFrame(table, index=index)
-        return frame.rename_axis(columns=names)
 
 
 def quantile_by(
@@ -229,7 +163,7 @@ selection_share, **method_options
         found = release(pairs[group if by_group else 0], values[inside], weights[inside], rng)
         answers[group], low[group], high[group] = found
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    out = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
+    out = GroupQuantiles(names.array, levels.restore(answers), names=frame_names(by), q=asked)
     if confidence is None:
         return out
     ends = dict(low=levels.restore(low), high=levels.restore(high))

@@ -23,16 +23,15 @@ SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
 LATTICE = dict(bounds=(0, 2), resolution=1, dither=False)
 
 
-def marked(index: int, *more: object) -> object:
-    """Parameters of a test; runs of the code that draws take their time."""
+def named(index: int, *more: object) -> object:
+    """Parameters of a test."""
     case = CASES[index]
-    slow = CASES[index].by_runs
     name = "-".join(filter(None, (case.mechanism, case.neighbors, case.setting, *map(str, more))))
-    return pytest.param(index, *more, id=name, marks=[pytest.mark.slow] if slow else [])
+    return pytest.param(index, *more, id=name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [marked(i) for i in range(len(CASES))])
+@pytest.mark.parametrize("index", [named(i) for i in range(len(CASES))])
 def test_mechanism_keeps_its_promise(index):
     found = honest(index)
     assert found.holds
@@ -47,14 +46,16 @@ def test_mechanism_keeps_its_promise(index):
             assert found.epsilon >= seen * promise.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("index", "name"), [marked(i, name) for i, case in enumerate(CASES) for name in case.mutants]
+    ("index", "name"), [named(i, name) for i, case in enumerate(CASES) for name in case.mutants]
 )
 def test_mutant_is_caught(index, name):
     assert not mutated(index, name).holds
 
 
-@pytest.mark.parametrize("index", [marked(i) for i in range(len(CASES))])
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [named(i) for i in range(len(CASES))])
 def test_security_table_is_what_the_audits_find(index):
     """Run ``python tests/audit_table.py --write SECURITY.md`` after a change."""
     assert audit_table.rows(SECURITY.read_text())[index] == audit_table.row(index)

@@ -160,7 +160,11 @@ def test_groups_are_read_as_the_column_declares(files, people, kind, column, gro
         ("number", "1,x", "groups must be whole numbers, as number is declared, got 'x'"),
         ("big", "1", "groups must be true or false, as big is declared, got '1'"),
         ("day", "soon", "groups must be dates (2026-01-31), as day is declared, got 'soon'"),
-        ("pay", "1", "by must hold integers, strings, booleans or dates, got dtype"),
+        (
+            "pay",
+            "1",
+            "by must hold integers, strings, booleans, dates, periods or intervals, got dtype",
+        ),
         ("wage", "1", "--by must name exactly one of the columns (age, pay, town, number"),
         ("age", "1", "--by must name another column each time, got age twice"),
     ],

@@ -100,6 +100,7 @@ def test_pictures_are_drawn(csv_file, tmp_path, name, arguments):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_plans_are_drawn(tmp_path):
     file = tmp_path / "plan.png"
     result = run("plan", "--q", 0.5, "--n", 1_000, "--bounds", 0, 100, "-o", file)

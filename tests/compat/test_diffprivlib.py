@@ -290,6 +290,17 @@ def test_means_and_sums_stay_within_what_bounds_allow():
         assert ours.sum(X, bounds=(1.0, 3.0), neighbors="add-remove", **options) >= 0.0
         assert ours.sum(X, bounds=(-3.0, -1.0), neighbors="add-remove", **options) <= 0.0
         assert 0 <= ours.count_nonzero(X, **options) <= 600
+    options = dict(epsilon=9.0, random_state=1)
+    for missing in (300, 600):  # what is left out adds nothing
+        x = np.where(np.arange(600) < missing, np.nan, 2.0)
+        found = [
+            ours.nansum(x, bounds=bounds, neighbors=neighbors, **options)
+            for bounds in ((1.0, 3.0), (-3.0, 3.0))
+            for neighbors in ("swap", "add-remove")
+        ]
+        assert found == pytest.approx([2.0 * (600 - missing)] * 4, abs=20.0)
+        found = ours.nansum(-x, bounds=(-3.0, -1.0), neighbors="add-remove", **options)
+        assert found == pytest.approx(-2.0 * (600 - missing), abs=20.0)
 
 
 @pytest.mark.parametrize("name", [name for name in SIGNATURES if name != "count_nonzero"])

@@ -728,6 +728,17 @@ def test_constructors_take_what_our_functions_take(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
+def test_constructors_hand_all_arguments_on(name, monkeypatch):
+    monkeypatch.setattr(ours, "_measurement", lambda *asked: asked)
+    given = {key: object() for key in inspect.signature(MAKE[name]).parameters}
+    _, space, budget, options, own = MAKE[name](**given)
+    first = ("input_domain", "input_metric", "output_measure")
+    assert space == tuple(given.pop(key) for key in first)
+    assert (budget, own) == (given.pop("budget"), given.pop("method_options", None))
+    assert options == given
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_constructors_are_documented(name):
     for function in (MAKE[name], THEN[name]):
         text = inspect.getdoc(function)

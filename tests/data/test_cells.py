@@ -156,8 +156,19 @@ def test_places_lie_between_the_ends_of_their_cells():
         (-100.0, 100.0),
     )
     places = np.arange(column.size)
+    share = order._counted.around(places)[2]
+    assert ((0.0 < share) & (share < 1.0)).all()
     width = 200.0 / cells_module.PARTS
     assert (np.abs(order.spread(places) - np.sort(column)) < width).all()
+
+
+def test_only_cells_that_meet_a_window_are_asked_for():
+    passes = Chunks.of_array(COLUMNS["normal"], 1)
+    cells = CountedCells(passes, -100.0, 100.0, None)
+    plan = cells.plan(np.array([100, 2_000]), np.array([120, 2_001]))
+    begin, count = (np.array(each) for each in (plan.start, plan.count))
+    near = ((begin < 120) & (begin + count > 100)) | ((begin <= 2_000) & (begin + count > 2_000))
+    assert near.all() and 0 < count.sum() < 200
 
 
 def test_cells_follow_from_the_values_alone(monkeypatch):

@@ -302,6 +302,7 @@ def test_every_public_function_is_called():
     assert {name.split(".")[0] for name in public} == {*dpq.__all__, "diffprivlib"} - books
 
 
+@pytest.mark.slow
 def test_usual_calls_are_answered():
     """Else a call would be refused for that, and its other arguments never be looked at."""
     rng, x = np.random.default_rng(0), np.linspace(-3.0, 5.0, 20)

@@ -226,6 +226,7 @@ def test_masses_equal_the_reference(name):
     assert plain.fine_points == pytest.approx(masses.total, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_segments_equal_the_reference_on_a_fine_lattice():
     prior, bounds = (lambda x: np.clip(x / 1e6, 0.0, 1.0) ** 0.5, None), (0.0, 1e6)
     _, plain = ReferenceLattice.between(bounds, 10.0, True, prior)

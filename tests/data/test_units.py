@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import re
 from fractions import Fraction
@@ -287,10 +288,35 @@ SECOND = 10**9
         (3600 * SECOND, 10**6),
         (366 * 86_400 * SECOND, 60 * SECOND),
         (100 * 366 * 86_400 * SECOND, 3600 * SECOND),
+        # from half a million steps on
+        *((k * SECOND * 500_000, k * SECOND) for k in (1, 10, 60, 600, 3_600, 36_000, 86_400)),
+        (864_000 * SECOND * 500_000, 864_000 * SECOND),
+        (36_000 * SECOND * 500_000 - 1, 3_600 * SECOND),
     ],
 )
 def test_default_steps_are_about_a_millionth_of_the_range(extent, step):
     assert default_step(extent) == step
+
+
+def test_ends_of_a_clip_have_steps_of_a_second():
+    """As they do by themselves; it is bounds that have a millionth of their range."""
+    assert unit_of(dict(lower=pd.Timedelta(0), upper=pd.Timedelta(90, "D"))).step == SECOND
+    assert unit_of(dict(bounds=(pd.Timedelta(0), pd.Timedelta(90, "D")))).step == 10 * SECOND
+
+
+def test_public_times_are_numbers_one_by_one_or_together():
+    days = unit_of(dict(bounds=DAYS, resolution=np.timedelta64(1, "D")))
+    one = days.points("lower", DAYS[0] + 3)
+    assert type(one) is float and one == 3.0
+    assert days.points("lower", [DAYS[0], DAYS[0] + 3]).tolist() == [0.0, 3.0]
+
+
+def test_times_beyond_64_bits_are_none():
+    late = unit_of(dict(bounds=(np.datetime64("2200-01-01", "ns"), np.datetime64("2200-01-02"))))
+    late = dataclasses.replace(late, step=SECOND)
+    year = 366.0 * 86_400
+    assert np.isnat(late.restored(100 * year))
+    assert late.restored(-100 * year) == np.datetime64("2099-10-17")
 
 
 BAD = {
@@ -340,6 +366,11 @@ BAD = {
         TypeError,
         "bounds[0] must be",
     ),
+    "a clip that is no span": (
+        dict(lower=5, upper=SPANS[1]),
+        TypeError,
+        "lower must be one of durations",
+    ),
     "falling": (dict(bounds=DAYS[::-1]), ValueError, "bounds must be finite with low < high"),
     "a prior": (dict(bounds=DAYS, prior="log"), TypeError, "prior must be 'uniform' where records"),
 }
@@ -371,6 +402,8 @@ def test_times_are_exact():
     assert Time.of(np.timedelta64(3, "W")).nanoseconds == 21 * 86_400 * 10**9
     assert Time.of(np.datetime64("2020")).nanoseconds == Time.of(dt.date(2020, 1, 1)).nanoseconds
     assert Time.of(pd.Timedelta(5)).nanoseconds == 5
+    assert Time.of(pa.MonthDayNano([0, 2, 5])).nanoseconds == 2 * 86_400 * 10**9 + 5
+    assert Time.of(pa.MonthDayNano([1, 2, 5])) is None
     for value in (3.0, None, "2020", pd.NaT, np.datetime64("NaT", "ns"), np.timedelta64(1, "Y")):
         assert Time.of(value) is None
 

@@ -171,6 +171,7 @@ def test_slices_of_groups_change_no_sum(held, threads, table, monkeypatch):
     np.testing.assert_allclose(found[[0, 2]], expected[[0, 2]], atol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_large_group_is_released_as_a_column_is(name, monkeypatch):
     """Its passes give what its rows give, with hardly any noise."""

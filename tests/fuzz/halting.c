@@ -1,6 +1,7 @@
 #include "halting.h"
 
 #include "fuzz.h"
+#include "uniform.h"
 
 #define MOST_RUNS 50
 #define MOST_CALLS 6
@@ -36,6 +37,42 @@ check_hazard(const dpq_halting *state)
         return;
     }
     CHECK(fabsl(state->hazard - expected) <= ACCURACY * expected);
+}
+
+static int
+is_near(long double found, long double expected)
+{
+    return fabsl(expected) > 1e300L ? fabsl(found) > 1e299L && (found < 0) == (expected < 0)
+                                    : fabsl(found - expected) <= ACCURACY * fabsl(expected) + LEAST;
+}
+
+/* An exponential variate: one word for its half, and V for its place in it. */
+static long double
+exponential(bitgen_t *rng)
+{
+    return rng->next_uint64(rng->state) >> 63 ? logl(2) - dpq_uniform_log(rng)
+                                              : -log1pl(-dpq_uniform_fine(rng) / 2.0L);
+}
+
+/* A new stream, and that the noise of its threshold and its clock are made of the words they should be. */
+static dpq_halting
+draw_stream(fuzz_input *in, bitgen_t *rng, dpq_halting_noise noise, double rate1, double rate2)
+{
+    fuzz_input same = *in;
+    bitgen_t again = fuzz_generator(&same);
+    long double drawn = exponential(&again);
+    dpq_halting made;
+
+    drawn = noise == DPQ_HALTING_GUMBEL ? -logl(drawn) : drawn;
+    if (noise == DPQ_HALTING_LAPLACE && again.next_uint64(again.state) >> 63) {
+        drawn = -drawn;
+    }
+    dpq_halting_start(noise, rate1, rate2, rng, &made);
+    CHECK(is_near(made.threshold, drawn / rate1) || fabsl(drawn) < 1e-3L); /* next to 0 digits are lost */
+    CHECK(is_near(made.clock, exponential(&again)));
+    CHECK(same.left == in->left && same.state == in->state);
+    CHECK(!isnan(made.threshold) && made.rate == rate2 && made.steps == 0 && made.spent == 0.0);
+    return made;
 }
 
 /* Ask as one long stream, call by call; whether and where it halts must fit what was asked. */
@@ -143,10 +180,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     double rate1 = fuzz_positive(&in), rate2 = fuzz_positive(&in);
     dpq_halting state;
 
-    dpq_halting_start(noise, rate1, rate2, &rng, &state);
-    CHECK(!isnan(state.threshold) && state.clock >= 0.0 && state.steps == 0);
+    state = draw_stream(&in, &rng, noise, rate1, rate2);
     check_stream(&in, &state, &rng);
-    dpq_halting_start(noise, rate1, rate2, &rng, &state);
+    state = draw_stream(&in, &rng, noise, rate1, rate2);
     check_column(&in, &state, &rng);
     return 0;
 }

@@ -94,6 +94,20 @@ check_numbers(source from)
     CHECK(logarithm.words == from.words && fine.words == from.words);
 }
 
+/* What is below the limit is there to the last digit, and else at least the limit. */
+static void
+check_limited(double limit, source from)
+{
+    source whole = from, limited = from;
+    bitgen_t of_whole = generator(&whole), of_limited = generator(&limited);
+    double drawn = dpq_uniform_log(&of_whole), found;
+
+    limit = fuzz_bit(&from.in) ? limit : drawn + limit; /* often next to it */
+    found = dpq_uniform_log_below(limit, &of_limited);
+    CHECK(drawn < limit ? found == drawn : found >= limit);
+    CHECK(limited.words == whole.words);
+}
+
 static uint64_t
 plain_below(uint64_t n, source *from)
 {
@@ -152,10 +166,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t n = draw_limit(&in), w = draw_limit(&in);
     size_t k = fuzz_size(&in, MOST_DRAWN);
     uint64_t most = (UINT64_C(1) << 63) - k;
+    double limit = fuzz_finite(&in);
     source from = {in, 0, 0};
 
     from.zeros = draw_zeros(&from.in);
     check_numbers(from);
+    check_limited(limit, from);
     check_below(n, from);
     check_multiset(k, w < most ? w : most, from);
     return 0;

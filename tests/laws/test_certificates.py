@@ -104,6 +104,15 @@ def test_what_is_out_of_reach_weighs_what_is_said(m, reach):
     assert law._log_beyond - apart - 1.0 <= left <= law._log_beyond
 
 
+@pytest.mark.parametrize("law_of", [PathLaw, CoarseLaw])
+@pytest.mark.parametrize("q", [(0.05, 0.1), (0.9, 0.95)])
+def test_a_reach_to_one_end_leaves_what_is_beyond_the_other(law_of, q):
+    order, q, rate, reach = order_with_a_run(N, N // 2), np.array(q), 0.25, 100
+    law = law_of(order, q, rate, reach=reach)
+    assert law._log_beyond == pytest.approx(order.log_volume(2) - 2.0 * rate * reach)
+    assert law_of(order, q, rate, reach=N)._log_beyond == -math.inf
+
+
 def depth_weights(order: SortedOrder, rate: float, law: DepthLaw) -> tuple[float, float]:
     """ln of what points outside of a law's cells weigh, and those inside, by their depth."""
     target, points = order.n / 2.0, order._points([(0, order.n)])

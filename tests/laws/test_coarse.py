@@ -235,21 +235,22 @@ def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypat
     assert CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0)._single is not None
 
 
-@pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES"])
+@pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES", "LAST_TRY"])
 def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, change):
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     monkeypatch.setattr(coarse, "FEW_TRIES", 1)
     monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
     monkeypatch.setattr(coarse, "EACH", 1)
-    if change == "MOST_TRIES":
-        monkeypatch.setattr(coarse, "MOST_TRIES", 1)
+    way = {"MOST_TRIES": "_single", "LAST_TRY": "_law"}.get(change)
+    if way is not None:
+        monkeypatch.setattr(coarse, change, 1)
         monkeypatch.setattr(coarse, "ROUNDS", 0)
     drawn, changed = [], 0
     for _ in range(40):
         law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
         drawn.append(law.draw(rng, 50))
-        changed += "_single" in vars(law) if change == "MOST_TRIES" else law._successor is not None
+        changed += law._successor is not None if way is None else way in vars(law)
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))

@@ -278,6 +278,14 @@ def test_depth_draws_between_one_deep_point_and_all_others(flip):
 
 
 @pytest.mark.parametrize("flip", [True, False])
+@pytest.mark.parametrize("rate", [500.0, 2_000.0, 1e300])
+def test_depth_draws_at_steep_rates_are_of_the_deepest_points(rate, flip):
+    law = DepthLaw(order_of({1: 4, 5: 4}, 80), 0.5, rate, flip, window=8)
+    draws = law.draw(np.random.default_rng(24), 200)
+    assert set(draws.ravel().tolist()) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("flip", [True, False])
 def test_depth_draws_are_made_by_the_seed(flip):
     law = DepthLaw(order_of({1: 4, 5: 4}, 80), 0.5, 0.1, flip)
     first, again, other = (law.draw(np.random.default_rng(seed), 50) for seed in (1, 1, 2))

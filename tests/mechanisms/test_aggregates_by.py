@@ -68,12 +68,10 @@ def test_counts_and_sums_have_the_noise_of_their_relation(neighbors, public_by, 
     assert_draws_follow(((int(k),) for k in added), law(9, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [PUBLIC, dict(q=0.7), dict(lower=None, expected_n=6)], ids=str)
 @pytest.mark.parametrize("name", ["sum", "mean"])
-@pytest.mark.parametrize(
-    ("neighbors", "public_by"),
-    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:3])],
-)
+@pytest.mark.parametrize(("neighbors", "public_by"), CASES[:3])
 def test_each_group_is_released_as_by_itself(neighbors, public_by, name, options):
     """Against the mechanism of one sample, under the relation and with the budget of a group."""
     sample, copies = [0.5, 1.0, 3.2, 3.3, 3.4, -2.0], 500 if "upper" not in options else 4_000

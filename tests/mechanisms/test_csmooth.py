@@ -386,6 +386,7 @@ def test_csmooth_dithers_ties(implementation):
     assert np.median(np.abs(np.array(draws) - np.median(ages))) <= 1.0
 
 
+@pytest.mark.slow
 def test_smooth_gaussian_follows_its_law():
     x, bounds = [0.0, 1.0, 1.5, 2.5, 3.0], (-50.0, 80.0)
     beta, log_alpha = privacy.cdf.smooth_gaussian_scale(2.0, 1e-3)

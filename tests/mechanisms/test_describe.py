@@ -134,6 +134,15 @@ def test_groups_are_described_by_the_functions_for_groups(neighbors, by, groups)
     assert not rows
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rows_without_a_key_are_described_on_request(make):
+    frame = make(dict(town=["a", None, "a"], age=[1.0, 5.0, 3.0]))
+    options = dict(bounds={"age": (0, 9)}, q=0.5, shares=dict(count=1.0), epsilon=900.0, rng=1)
+    out = dpq.describe(frame, by="town", groups=["a", None], **options)
+    towns, counts = (pd.Series(np.asarray(out[name])) for name in ("town", "count"))
+    assert counts.tolist() == [2, 1] and towns.fillna("none").tolist() == ["a", "none"]
+
+
 def test_groups_that_nobody_listed_are_selected_first():
     accountant = dpq.privacy.Accountant(9.0, 1e-6)
     options = dict(bounds=NUMBERS, by=["region", "shift"], confidence=0.9)
@@ -226,12 +235,14 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("keys", [{}, dict(by="region", groups=["north"])], ids=["all", "by"])
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_before_the_charge(name):
+def test_bad_input_is_refused_before_the_charge(name, keys):
     options, error, message = BAD[name]
     accountant = dpq.privacy.Accountant(1.0)
+    call = dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | keys | options
     with pytest.raises(error, match="^" + re.escape(message)):
-        dpq.describe(FRAME, **dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | options)
+        dpq.describe(KEYED, **call)
     assert accountant.history == ()
     for frame in ([1.0], np.zeros(3), "x"):
         with pytest.raises(TypeError, match="frame must be a data frame or a mapping of columns"):

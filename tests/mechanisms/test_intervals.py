@@ -219,6 +219,14 @@ def test_sides_towards_the_middle_are_narrower_where_both_are_searched():
     assert intervals._narrower(0.0, 0.0) == 1.0
 
 
+@pytest.mark.parametrize("least", [4.0, 1.0, 0.99, 2.0**-9])
+def test_widths_end_at_one_point(least):
+    """The last before none is one, or just what is not above the least."""
+    *_, last, none = intervals._factors(least)
+    assert none == 0.0
+    assert min(least, 1.0) / intervals.RATIO < last <= min(least, 1.0)
+
+
 # Against the reference
 
 
@@ -510,6 +518,19 @@ def test_values_have_the_seed_s_draws_of_their_part_of_the_budget(name):
     found = CALLS[name](X, epsilon=2.0, confidence=0.9, interval_share=0.25, rng=7)
     alone = CALLS[name](X, epsilon=math.nextafter(1.5, 0.0), rng=7)
     assert np.array_equal(found.value, alone)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_ends_have_the_noise_of_all_records_of_a_person(k, monkeypatch):
+    seen, searched = [], intervals.searched
+    monkeypatch.setattr(
+        intervals, "searched", lambda *asked: seen.append(asked[2]) or searched(*asked)
+    )
+    options = dict(epsilon=2.0, confidence=0.9, interval_share=0.3, max_contributions=k, rng=1)
+    dpq.ind_exp(np.arange(300.0), [0.3, 0.6], bounds=(0, 300), **options)
+    (spent,) = seen
+    # of a replaced record of each, with both ends: A + 2 B
+    assert spent.rates == pytest.approx(np.array([0.45, 0.275]) * 0.6 / k, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", CALLS)

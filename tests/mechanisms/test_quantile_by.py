@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import cache
 from itertools import combinations_with_replacement, product
 from zoneinfo import ZoneInfo
@@ -443,11 +444,9 @@ IN_PARTS = {
 RELATIONS = [("swap", False), ("swap", True), ("add-remove", False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_PARTS)
-@pytest.mark.parametrize(
-    ("neighbors", "public_by"),
-    [RELATIONS[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in RELATIONS[1:])],
-)
+@pytest.mark.parametrize(("neighbors", "public_by"), RELATIONS)
 def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, name):
     """Against the front door of one sample, which gets the part of the budget."""
     sample, options = [0.5, 1.0, 3.2, 3.3, 3.4, math.nan], dict(IN_PARTS[name])
@@ -697,7 +696,9 @@ INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
 BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
 MOMENTS = [datetime(2020, 1, 1), datetime(2020, 1, 2, 3, 4)]
 ZONED = AWARE = [moment.replace(tzinfo=timezone.utc) for moment in MOMENTS]
-EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED]
+PERIODS = [pd.Period(day, "D") for day in DATES]
+INTERVALS = [pd.Interval(0.0, 1.0), pd.Interval(1.0, 5.0)]
+EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED, PERIODS, INTERVALS]
 # Types of each library: how it names them, two keys, and the groups that are taken.
 ARROW_TYPES = [
     (pa.int64(), INTEGERS, [INTEGERS]),
@@ -745,7 +746,11 @@ PANDAS_TYPES = [
     (pd.CategoricalDtype(), BOOLEANS, EVERY),
     ("boolean", BOOLEANS, [BOOLEANS]),
     ("Float64", [1.0, 2.0], EVERY),
-    ("period[D]", [pd.Period(day, "D") for day in DATES], []),
+    ("period[D]", PERIODS, [PERIODS]),
+    ("interval[float64, right]", INTERVALS, [INTERVALS]),
+    (pd.CategoricalDtype(), PERIODS, EVERY),
+    (pd.CategoricalDtype(), INTERVALS, EVERY),
+    ("timedelta64[ns]", [timedelta(1), timedelta(2)], []),
     *((pd.ArrowDtype(declared), *rest) for declared, *rest in ARROW_TYPES),
 ]
 MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [BOOLEANS])]
@@ -799,6 +804,139 @@ def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
     rule = "answered|TypeError: (by must hold integers, str|groups must be .* as the column by is)"
     assert re.match(rule, outcome)
     assert (outcome == "answered") == (groups in taken)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_missing_key_is_a_group_on_request(container, implementation):
+    """Of any type, alone, beside others and within a tuple; without it such rows are left out."""
+    make, types = CONTAINERS[container]
+    budget = dict(epsilon=900.0, rng=1)
+    for declared, (one, other), taken in types:
+        if not taken:
+            continue
+        by = make([one, None, other, None, one, None], declared)
+        key = int(one) if isinstance(one, float) else one
+        for missing in (None, math.nan, pd.NaT, pd.NA, pa.scalar(None)):
+            found = implementation.count_by(X[:6], by, groups=[missing, key], **budget)
+            assert found.groups.tolist() == [None, key] and found.values.tolist() == [3, 2]
+            assert len(found) == 2 and None in found
+        found = implementation.count_by(X[:6], by, groups=[None], **budget)
+        assert found.values.tolist() == [3]
+        found = implementation.count_by(X[:6], by, groups=[key], **budget)
+        assert found.values.tolist() == [2] and None not in found
+        pairs = [(None, "a"), (key, None), (None, None), (key, "a")]
+        both = [by, ["a", "a", "a", None, None, "a"]]
+        found = implementation.count_by(X[:6], both, groups=pairs, **budget)
+        assert found.values.tolist() == [2, 1, 1, 1] and list(found) == pairs
+        if implementation is dpq:
+            frame = [pd.DataFrame(pairs), pl.DataFrame(pairs, orient="row", strict=False)]
+            for groups in frame if isinstance(key, str) else []:
+                assert list(dpq.count_by(X[:6], both, groups=groups, **budget)) == pairs
+
+
+def test_what_is_no_key_is_not_missing(implementation):
+    """A number that is not whole, a length, a list: another key, which is in no group."""
+    others = [2.5, math.inf, 2**70, b"x", [1], {}, timedelta(1), np.datetime64(1, "ps"), (None,)]
+    others += [pa.scalar(timedelta(1)), date(2020, 1, 1), True]
+    gone = [None, math.nan, np.float32("nan"), np.datetime64("NaT"), np.timedelta64("NaT", "s")]
+    gone += [pd.NaT, pd.NA, Decimal("NaN"), Decimal("-sNaN"), pa.scalar(None), np.ma.masked]
+    for by in ([*others, *gone, "a"], np.array([*others, *gone, "a"], dtype=object)):
+        found = implementation.count_by(np.ones(len(by)), by, groups=["a", None], epsilon=900.0)
+        assert found.values.tolist() == [1, len(gone)]
+    for floats in ([math.nan, 0.5, math.inf, 2.0], [math.nan, 0.5, -math.inf, 2.0, 2.0**63]):
+        for make in FLOAT_COLUMNS.values():
+            by = make(floats)
+            found = implementation.count_by(np.ones(len(by)), by, groups=[2, None], epsilon=900.0)
+            held = 2 if isinstance(by, np.ma.MaskedArray) else 1  # masked_invalid
+            assert found.values.tolist() == [1, held]
+
+
+def test_groups_with_a_missing_key_are_released_as_any_others(implementation, monkeypatch):
+    monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
+    monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+    codes = np.array([{4: 9}.get(code, code) for code in CODES])
+    expected = implementation.quantile_by(X, codes, Q, groups=[3, 5, 0, 2], rng=9, **OPTIONS)
+    by = pd.Series(np.where(codes == 5, np.nan, codes * 10.0**6))
+    public = [3 * 10**6, None, 0, 2 * 10**6]
+    for bounds in ((0.0, 4.0), {key: (0.0, 4.0) for key in public}):
+        found = implementation.quantile_by(
+            X, by, Q, groups=public, rng=9, method="joint_exp", **OPTIONS | dict(bounds=bounds)
+        )
+        assert list(found) == public
+        if isinstance(bounds, tuple):
+            assert np.array_equal(found.values, expected.values)
+    assert np.array_equal(found[None], found[math.nan])
+    assert found.to_pandas().index.isna().tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "groups", [[None, None], [None, math.nan], [1, None, pd.NA], [(None, 1), (math.nan, 1)]]
+)
+def test_a_missing_key_is_one_group(groups, implementation):
+    by = [[1], [1]] if isinstance(groups[0], tuple) else [1]
+    with pytest.raises(ValueError, match=r"^groups must be distinct, got .*None.* twice$"):
+        implementation.count_by([1.0], by, groups=groups, epsilon=1.0)
+
+
+CUT = pd.cut(pd.Series([*range(1, 10), -5, math.nan]), [0, 3, 6, 9])
+DAYS_OF = pd.Series(pd.to_datetime(["2020-01-31", "2020-02-01", "2020-02-29", None]))
+MONTHS = [pd.Period("2020-01", "M"), pd.Period("2020-02", "M")]
+
+
+@pytest.mark.parametrize("kind", ["category", "interval", "index", "object", "list"])
+def test_parts_of_a_range_are_keys(kind, implementation):
+    """As `pandas.cut` makes them; a number beyond them is in none."""
+    by = {
+        "category": CUT,
+        "interval": CUT.astype("interval[float64, right]"),
+        "index": pd.IntervalIndex(CUT),
+        "object": CUT.astype(object),
+        "list": list(CUT),
+    }[kind]
+    parts, x = CUT.cat.categories, np.arange(1.0, 12.0)
+    for groups in (parts, list(parts), [pd.Interval(0.0, 3.0), *parts[1:]]):
+        found = implementation.count_by(x, by, groups=groups, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [3, 3, 3] and list(found) == list(parts)
+    middle = dict(epsilon=900.0, bounds=(0, 20), resolution=1, rng=1)
+    found = implementation.quantile_by(x, by, 0.5, groups=parts[::-1], **middle)
+    assert [found[part] for part in parts] == [2.0, 5.0, 8.0]
+    assert pd.Interval(0, 3, closed="left") not in found and pd.Interval(0, 4) not in found
+    asked = dict(counts=[10**4] * 11, epsilon=1.0, delta=1e-3, rng=1)
+    assert implementation.select_keys(by, **asked).tolist() == list(parts)
+    kept = implementation.quantile_by(x, by, 0.5, groups=None, **asked, bounds=(0, 20))
+    assert isinstance(kept.to_pandas().index, pd.IntervalIndex) and list(kept) == list(parts)
+
+
+def test_periods_are_keys(implementation):
+    by, x = DAYS_OF.dt.to_period("M"), [1.0, 2.0, 4.0, 8.0]
+    for column in (by, by.astype("category"), pd.PeriodIndex(by), list(by)):
+        found = implementation.count_by(x, column, groups=MONTHS, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [1, 2] and list(found) == MONTHS
+        kept = implementation.select_keys(
+            column, counts=[10**4] * 4, epsilon=1.0, delta=1e-3, rng=1
+        )
+        assert kept.tolist() == MONTHS
+    pairs = [(MONTHS[1], pd.Interval(1, 3)), (MONTHS[0], pd.Interval(1, 3))]
+    part = pd.cut(pd.Series(x), [1, 3, 9])
+    for both in ([by, part], pd.DataFrame(dict(m=by, c=part))):
+        found = implementation.count_by(x, both, groups=pairs, epsilon=900.0, rng=1)
+        assert found.values.tolist() == [1, 0] and list(found) == pairs
+    with pytest.raises(TypeError, match=r"^groups must be periods as the column by is, got dates$"):
+        implementation.count_by(x, by, groups=[date(2020, 1, 1)], epsilon=1.0)
+    # days and months that begin on one day are no peers
+    mixed = [pd.Period("2020-01", "M"), pd.Period("2020-01-01", "D"), pd.Period("2020-01-01", "D")]
+    found = implementation.count_by([1.0] * 3, mixed, groups=mixed[:2], epsilon=900.0, rng=1)
+    assert found.values.tolist() == [1, 2]
+
+
+def test_periods_and_intervals_are_texts_in_frames_and_json():
+    by = pd.DataFrame(dict(part=pd.cut([1.0, 2.0], [0, 3]), month=DAYS_OF[:2].dt.to_period("M")))
+    pairs = [(pd.Interval(0, 3), month) for month in MONTHS]
+    found = dpq.count_by([1.0, 2.0], by, groups=pairs, epsilon=900.0, rng=1)
+    rows = [{"part": "(0, 3]", "month": f"2020-0{m}", "value": 1} for m in (1, 2)]
+    assert found.to_polars().to_dicts() == found.to_arrow().to_pylist() == rows
+    assert json.loads(found.to_json()) == rows
+    assert list(found.to_pandas().index) == pairs and list(found.to_dict()) == pairs
 
 
 def test_quantile_by_keeps_keys_apart_whatever_is_missing():
@@ -1139,6 +1277,48 @@ def test_groups_of_endless_integers_go_to_frames_as_floats():
     assert [row["value"] for row in json.loads(out.to_json())] == out.values.tolist()
 
 
+SHOWN = {
+    "quantile": (0.5, ["a", None], np.array([1.5, math.inf]), ("town",)),
+    "quantiles": (np.array([[0.1], [0.2]]), np.array([3, 4]), np.ones((2, 2, 1)), ()),
+    "counts": (None, np.array([True, False]), np.array([3, 2**70], dtype=object), ("value",)),
+    "sums": (None, [("a", 1), ("b", 2)], np.array([0.5, 2.0]), ("town", "year")),
+    "taken": (0.5, [("a", date(2020, 1, 1))], np.array([0.5]), ("q", "day")),
+    "parts": (None, [pd.Interval(0, 1), pd.Interval(1, 2)], np.array([1, 2]), ()),
+    "months": (0.5, [("a", pd.Period("2020-01", "M"))], np.array([0.5]), ()),
+    "nothing": (None, [], np.empty(0), ()),
+}
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("name", SHOWN)
+def test_answers_of_the_reference_are_used_as_those_of_the_package(name, ends):
+    q, given, values, names = SHOWN[name]
+    options = dict(groups=keys.as_array(given) if isinstance(given, list) else given)
+    options |= dict(values=values, names=names)
+    if ends:
+        options |= dict(low=values, high=values, confidence=0.9, covers="sample")
+    of, kind = "aggregates_by", "GroupValues"
+    if q is not None:
+        of, kind, options = "quantile_by", "GroupQuantiles", options | dict(q=q)
+    made = [
+        getattr(importlib.import_module(f"dpq_fast.{wing}.{of}"), kind)(**options)
+        for wing in ("mechanisms", "reference")
+    ]
+    ours, theirs = made
+    assert list(ours.keys()) == list(theirs.keys()) and len(ours) == len(theirs)
+    for key, answer in ours.items():
+        assert key in theirs and "nowhere" not in theirs
+        assert type(answer).__name__ == type(theirs[key]).__name__
+        pairs = zip(answer, theirs[key], strict=False) if ends else [(answer, theirs[key])]
+        assert all(np.array_equal(one, other) for one, other in pairs)
+    assert ours.to_dict() == theirs.to_dict()
+    assert json.loads(ours.to_json()) == json.loads(theirs.to_json())
+    pd.testing.assert_frame_equal(ours.to_pandas(), theirs.to_pandas())
+    if len(ours) and values.dtype != object:
+        assert ours.to_polars().equals(theirs.to_polars())
+        assert ours.to_arrow().equals(theirs.to_arrow())
+
+
 def test_no_groups_go_to_frames():
     out = dpq.mean_by([], [], groups=[], epsilon=1.0, q=None, lower=0, upper=1, confidence=0.5)
     columns = ["group", "value", "low", "high"]
@@ -1379,21 +1559,21 @@ BAD = [
     (
         {"groups": [1, "a"]},
         TypeError,
-        "^groups must hold integers, strings, booleans or dates, all of one kind$",
+        "^groups must hold integers, strings, .*, periods or intervals, all of one kind$",
     ),
     ({"groups": [1.5]}, TypeError, "^groups must hold integers, strings"),
-    ({"groups": np.array([math.nan])}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array([math.nan, 0.5])}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [True, 2]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
     ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
-    ({"groups": [np.datetime64("NaT", "ns")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [np.datetime64(1, "ps"), None]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": np.array([1, 2], "M8[ps]")}, TypeError, "^groups must hold integers, strings"),
-    ({"groups": np.array(["2020", "NaT"], "M8[D]")}, TypeError, "^groups must hold integers"),
+    ({"groups": np.array(["2020", "NaT", "NaT"], "M8[D]")}, ValueError, "got None twice$"),
     ({"groups": np.array(["2020", "2021", "2020"], "M8[s]")}, ValueError, "2020-01-01T.* twice$"),
     ({"groups": [(1, 2), 3]}, ValueError, "^groups must be keys, or tuples of one length"),
     ({"groups": [(1, 2)]}, TypeError, "^by must be a column of .* got int$"),
     ({"groups": [(1, 2, 3)]}, ValueError, "^groups must be .*as many keys as by has columns"),
-    ({"groups": [None]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [1, None, "a"]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [2**64]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": [-1, 2**63]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": {1, 2}}, TypeError, "^groups must be a sequence .* got set$"),

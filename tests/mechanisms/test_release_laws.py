@@ -21,12 +21,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 from unittest import mock
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import SMALLEST_P, fit, range_of
 from scipy import optimize, stats
@@ -61,6 +63,7 @@ unbounded_quantile = importlib.import_module("dpq_fast.mechanisms.unbounded_quan
 aggregates = importlib.import_module("dpq_fast.mechanisms.aggregates")
 aggregates_by = importlib.import_module("dpq_fast.mechanisms.aggregates_by")
 cdf_module = importlib.import_module("dpq_fast.mechanisms.cdf")
+grouping = importlib.import_module("dpq_fast.mechanisms.grouping")
 csmooth = importlib.import_module("dpq_fast.mechanisms.csmooth")
 
 Law = dict[Hashable, float]
@@ -86,15 +89,12 @@ class Case(NamedTuple):
         Constants that send small data down a path: (module, name, value).
     others : tuple
         More laws that must be told from it.
-    more : float
-        How much of the budget must be told from it.
     """
 
     draw: Draw
     law: Callable[[float], Law]
     forced: tuple[tuple[Any, str, Any], ...] = ()
     others: tuple[Law, ...] = ()
-    more: float = MORE
 
 
 @contextlib.contextmanager
@@ -159,7 +159,7 @@ def least(of: Callable[[float], float]) -> float:
 
 
 def verdict_of(case: Case) -> Verdict:
-    return Verdict(case.law(1.0), [case.law(case.more), *case.others])
+    return Verdict(case.law(1.0), [case.law(MORE), *case.others])
 
 
 def is_refused(case: Case, verdict: Verdict) -> bool:
@@ -466,6 +466,37 @@ def form_cases() -> Iterator[tuple[str, Case]]:
             ),
         ),
     )
+    yield (
+        "ind_exp, exponential",
+        Case(
+            repeated(dpq.ind_exp, FLOATS, q=q, epsilon=38.0, selection="exponential", **GRID),
+            lambda factor: enumeration.ind_exp(
+                RECORDS,
+                POINTS,
+                q,
+                ind_rates(q, factor * 19.0, "swap"),
+                "exponential",
+                masses=MASSES,
+            ),
+        ),
+    )
+    # [DDR20] Theorem 3 for two releases; tests of `privacy` have the theorem
+    each = dpq.privacy.bounded_range.bounded_range_epsilon_each(2, 38.0, 1e-3)
+    assert each > 19.0
+    yield (
+        "ind_exp, delta",
+        Case(
+            repeated(dpq.ind_exp, FLOATS, q=q, epsilon=38.0, delta=1e-3, **GRID),
+            lambda factor: enumeration.ind_exp(
+                RECORDS,
+                POINTS,
+                q,
+                ind_rates(q, factor * each, "swap"),
+                "exponential",
+                masses=MASSES,
+            ),
+        ),
+    )
     densities = dict(bounds=(0, LONG + 3), resolution=0)
     for forced in ((), WINDOWS):
         yield (
@@ -695,21 +726,23 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
         )
         yield f"joint_exp, all bits of dither, n {size}", all_bits_case(records)
 
-    def small(factor: float, bits: int = 1) -> Law:
-        rate = joint_rate(q, factor * 2.0, "swap")
-        return enumeration.joint_exp_dithered(ODD, 3, q, rate, bits)
+    # cells are for rates at which no run need be long
+    masses, budget = [1024, 1, 1], 6.0
+    line = np.cumsum(masses) - 1
 
-    # those by cells alone tell the tenth: a law holds one dither, and is drawn from once
-    column, form = np.array(ODD, dtype=float), BLOCKS | dict(bounds=(0, 2), dither=True)
+    def small(factor: float, bits: int = 1) -> Law:
+        rate = joint_rate(q, factor * budget, "swap")
+        return enumeration.joint_exp_dithered(ODD, 3, q, rate, bits, masses)
+
+    form = dict(q=q, epsilon=budget, bounds=(0, int(line[-1])), resolution=1, dither=True)
     for way, forced in RANKED.items():
         yield (
             f"joint_exp, dither, {way}",
             Case(
-                repeated(dpq.joint_exp, column, range(3), **form),
+                repeated(dpq.joint_exp, line[ODD].astype(float), line, **form),
                 small,
                 (ONE_BIT, *forced),
                 (small(1.0, 0),),
-                more=2.0,
             ),
         )
 
@@ -870,6 +903,7 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                 f"quantile_by, one level, {neighbors}, public keys {public_by}{way}",
                 Case(grouped(RECORDS, False, False, [0.3], epsilon, options), single, forced),
             )
+    yield from own_group_cases()
     for size, records in (("odd", ODD), ("even", EVEN)):
         for way, forced in (("", ()), (", one by one", ((by_group, "SMALL_ENTRIES", 0),))):
 
@@ -886,6 +920,83 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                     (dithered(1.0, 0),),
                 ),
             )
+
+
+def own_group_cases() -> Iterator[tuple[str, Case]]:
+    """Groups too large for the kernel of many, and those that are released as samples are."""
+    large = ((by_group, "SMALL_ENTRIES", 0), (few, "MOST", few.MOST))
+    q = LEVELS[2]
+    yield (
+        "quantile_by, few records of large groups",
+        Case(
+            grouped(RECORDS, False, False, q, 42.0, GRID | dict(public_by=True)),
+            lambda factor: MECHANISMS["joint_exp"][1](RECORDS, q, factor * 42.0, "swap"),
+            large,
+        ),
+    )
+    ends = np.array(GRID["bounds"])
+    for name, m in (("joint_exp", 2), ("ind_exp", 1), ("ind_exp", 2), ("approx_quantiles", 3)):
+        own, law = LEVELS[m], MECHANISMS[name][1]
+        for public_by, neighbors, cost in ((True, "swap", 1.0), (False, "add-remove", 2.0)):
+            epsilon = EPSILONS[name, neighbors][m]
+
+            spent = dict(method=name, public_by=public_by, epsilon=cost * epsilon, resolution=1)
+            if name != "ind_exp":
+                spent["dither"] = False
+
+            def draw(
+                rng: np.random.Generator,
+                size: int,
+                own: list[float] = own,
+                spent: dict[str, Any] = spent,
+            ) -> Iterable[Hashable]:
+                answer = dpq.quantile_by(
+                    np.tile(FLOATS, size),
+                    np.repeat(np.arange(size), FLOATS.size),
+                    own,
+                    groups=range(size),
+                    bounds=np.tile(ends, (size, 1)),
+                    rng=rng,
+                    **spent,
+                )
+                runs = runs_of(answer.values, LINE)
+                if spent["method"] == "approx_quantiles":
+                    return split_once(runs, range(1, POINTS))
+                return runs
+
+            yield (
+                f"quantile_by, bounds by group, {name}, m = {m}, public keys {public_by}",
+                Case(
+                    draw,
+                    lambda factor, law=law, own=own, neighbors=neighbors, epsilon=epsilon: law(
+                        RECORDS, own, factor * epsilon, neighbors
+                    ),
+                ),
+            )
+    rho = 45.0
+
+    def draw_rho(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        answer = dpq.quantile_by(
+            np.tile(FLOATS, size),
+            np.repeat(np.arange(size), FLOATS.size),
+            LEVELS[3],
+            groups=range(size),
+            public_by=True,
+            rho=2.0 * rho,
+            rng=rng,
+            **GRID,
+        )
+        return split_once(runs_of(answer.values, LINE), range(1, POINTS))
+
+    yield (
+        "quantile_by, rho",
+        Case(
+            draw_rho,
+            lambda factor: enumeration.approx_quantiles(
+                RECORDS, POINTS, LEVELS[3], [factor * range_of(rho) / 2.0] * 3, masses=MASSES
+            ),
+        ),
+    )
 
 
 def grouped(
@@ -950,6 +1061,11 @@ def halting_law(
 def log_of(probabilities: dict[Hashable, float]) -> Law:
     total = math.fsum(probabilities.values())
     return {outcome: math.log(p / total) for outcome, p in probabilities.items() if p > 0.0}
+
+
+def of_cells(below: Any) -> Law:
+    """The law of cells, by the probabilities of what is below their upper ends but the last."""
+    return log_of(dict(enumerate(np.diff(np.concatenate(([0.0], below, [1.0]))).tolist())))
 
 
 def above_threshold_cases() -> Iterator[tuple[str, Case]]:
@@ -1024,11 +1140,16 @@ def unbounded_epsilons(q: float, epsilon: float, cost: float) -> tuple[float, fl
 
 
 def searched(
-    counts: list[int], lengths: list[float], target: float, epsilons: tuple[float, float]
+    counts: list[int],
+    lengths: list[float],
+    target: float,
+    epsilons: tuple[float, float],
+    noise: str = "exponential",
+    nodes: int = 200_001,
 ) -> list[float]:
     """Probability of each run, given how many records are below; the last one ends it."""
     gaps = [count - target for count in counts]
-    *halts, last, never = halting_law(gaps, *epsilons, "exponential", lengths)
+    *halts, last, never = halting_law(gaps, *epsilons, noise, lengths, nodes)
     return [*halts, last + never]
 
 
@@ -1110,6 +1231,115 @@ def unbounded_cases() -> Iterator[tuple[str, Case]]:
         ]
 
     yield "unbounded_quantile, both ways", Case(draw_both, both)
+    yield from more_unbounded_cases(draws)
+
+
+def more_unbounded_cases(draws: Callable[..., Draw]) -> Iterator[tuple[str, Case]]:
+    """Each noise, each kind of candidate, a budget in rho, several levels."""
+
+    def law(
+        counts: list[int],
+        lengths: list[float],
+        target: float,
+        epsilon: float = 14.0,
+        noise: str = "exponential",
+        fraction: float = 2.0 / 3.0,
+    ) -> Callable[[float], Law]:
+        def of(factor: float) -> Law:
+            spent = factor * epsilon * fraction, factor * epsilon * (1.0 - fraction)
+            found = searched(counts, lengths, target, spent, noise)
+            return log_of(dict(enumerate(found)))
+
+        return of
+
+    form = dict(q=0.5, upper=6.0, beta=BETA, epsilon=14.0)
+    plain = list(range(5)), runs_between(AMOUNTS), 2.0
+    for noise, fraction in (("laplace", 2.0 / 3.0), ("gumbel", 0.5)):
+        yield (
+            f"unbounded_quantile, {noise}",
+            Case(draws(AMOUNTS, noise=noise, **form), law(*plain, 14.0, noise, fraction)),
+        )
+    rho = 20.0
+    # a replaced record has the range epsilon1 + 2 epsilon2
+    yield (
+        "unbounded_quantile, rho",
+        Case(
+            draws(AMOUNTS, **form | dict(epsilon=None, rho=rho)),
+            law(*plain, range_of(rho) * 3.0 / 4.0),
+        ),
+    )
+    finer = 1.0 + 2.0**-17  # so many candidates that blocks of them are counted
+    upto = [0.0, *(math.floor(math.log1p(x) / math.log(finer)) for x in AMOUNTS)]
+    lengths = [*(b - a for a, b in pairwise(upto)), math.inf]
+    yield (
+        "unbounded_quantile, blocks",
+        Case(draws(AMOUNTS, **form | dict(beta=finer)), law(list(range(5)), lengths, 2.0)),
+    )
+    # every lattice point is a candidate, and counts the records up to it
+    points = 2**12
+    lengths = [points * (b - a) for a, b in pairwise([0.0, *AMOUNTS])]
+    on_lattice = draws([x + 0.5 / points for x in AMOUNTS], **form, resolution=1.0 / points)
+    yield "unbounded_quantile, lattice", Case(on_lattice, law(plain[0], [*lengths, math.inf], 2.0))
+
+    inverse = [0.1, 0.35, 0.4, 0.9]  # 1 / (x + 1)
+    records = [1.0 / y - 1.0 for y in inverse]
+
+    def draw_inverted(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(q=0.25, invert=True, beta=BETA, epsilon=14.0, rng=rng)
+        outputs = [dpq.unbounded_quantile(records, **options) for _ in range(size)]
+        return np.searchsorted(inverse, 1.0 / (np.array(outputs) + 1.0)).tolist()
+
+    yield (
+        "unbounded_quantile, inverted",
+        Case(draw_inverted, law(list(range(5)), runs_between(inverse), 3.0)),
+    )
+
+    def draw_uniform(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        outputs = [
+            dpq.unbounded_quantile(AMOUNTS, uniform=True, rng=rng, **form) for _ in range(size)
+        ]
+        # up to the candidate that it is drawn below
+        indices = np.ceil(np.log1p(outputs) / math.log(BETA) - 1e-6)
+        return np.searchsorted(AMOUNTS, np.expm1(indices * math.log(BETA))).tolist()
+
+    yield "unbounded_quantile, uniform", Case(draw_uniform, law(*plain))
+    yield "unbounded_quantile, several levels", several_searched()
+
+
+def several_searched() -> Case:
+    """The middle level first, and then each other one on its side, over points of a lattice."""
+    q, records, points = LEVELS[3], [0, 1, 1, 2, 3, 3, 4], 6
+    options = dict(upper=points - 1.0, resolution=1.0, beta=1.01, epsilon=24.0)
+    through = [sum(x <= point for x in records) for point in range(points)]
+    spent = dpq.privacy.unbounded_quantile.calibrate(q, epsilon=24.0, upper=points - 1.0)
+
+    def law(factor: float) -> Law:
+        @cache
+        def search(step: int, level: float, low: int, high: int) -> dict[int, float]:
+            """Where it ends, of the points after `low` and up to `high`."""
+            if low == high:
+                return {low: 1.0}
+            below = through[low] if low >= 0 else 0
+            inside = list(range(low + 1, high + 1))
+            counts = [through[point] - below for point in inside]
+            target = level * counts[-1]
+            epsilons = tuple(factor * each for each in spent.step_epsilons[step])
+            found = searched(counts, [1.0] * len(inside), target, epsilons, nodes=20_001)
+            return dict(zip(inside, found, strict=True))
+
+        found: dict[Hashable, float] = defaultdict(float)
+        # steps are in the order in which they are searched: middle, left, right
+        for middle, p in search(0, 0.5, -1, points - 1).items():
+            left, right = search(1, 0.5, -1, middle), search(2, 0.5, middle, points - 1)
+            for (one, p_one), (other, p_other) in product(left.items(), right.items()):
+                found[(one, middle, other)] += p * p_one * p_other
+        return log_of(found)
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        outputs = [dpq.unbounded_quantile(records, q, rng=rng, **options) for _ in range(size)]
+        return [tuple(map(int, each)) for each in outputs]
+
+    return Case(draw, law)
 
 
 # --- Noise on counts and sums
@@ -1264,6 +1494,184 @@ def clipped_sum_cases() -> Iterator[tuple[str, Case]]:
         others = {"level": (law(1.0, MORE),), "clip": (law(MORE, 1.0),)}.get(way, ())
         draw = scalar(dpq.sum, amounts, **options, **more)
         yield f"sum, private {way}", Case(draw, law, others=others)
+    yield from more_clip_cases()
+
+
+# Sums and means of private clips, in cells; what is beyond these is in the outer ones.
+SUMS = np.linspace(-12.5, 24.5, 38)
+MEANS = np.linspace(0.1, 4.9, 25)
+
+
+def clips_of(epsilon: float, records: list[int], ladder: list[float]) -> list[float]:
+    """Probabilities of the clips that a search for `epsilon` tries, the last one for all beyond."""
+    below = [sum(x < candidate for x in records) for candidate in ladder]
+    epsilons = 7 / 9 * epsilon, 2 / 9 * epsilon
+    return searched(below, [1.0] * len(ladder), len(records) - 1.0 / epsilon, epsilons)
+
+
+def sums_below(center: float, scale: float) -> Any:
+    """Of a sum with Laplace noise, at the ends of its cells."""
+    return stats.laplace.cdf(SUMS - center, scale=scale)
+
+
+def means_below(
+    records: Any, low: float, high: float, epsilon: float, neighbors: str, cells: Any = MEANS
+) -> Any:
+    """Of a mean in a public clip with Laplace noise, at the ends of its cells."""
+    middle, width, n = (low + high) / 2.0, high - low, len(records)
+    cuts = cells[:, None] - middle
+    if neighbors == "swap":  # twice the distances from the middle, and the number of records
+        noise = discrete_laplace(2.0 / epsilon)
+        number = n + np.array(list(noise))
+        at = 2.0 * np.maximum(number, 1.0) * cuts - 2.0 * np.sum(records - middle)
+        found = stats.laplace.cdf(at, scale=2.0 * width / epsilon) @ np.array(list(noise.values()))
+    else:  # distances from both ends, whose sum is width times the number
+        scale = width / epsilon
+        steps = np.linspace(-40.0, 40.0, 8_001) * scale
+        share = stats.laplace.pdf(steps, scale=scale)
+        to_high = np.sum(high - records) + steps
+        few = to_high + 2.0 * cuts  # where the number is at most 1
+        slope = np.minimum(2.0 * cuts / width, 1.0 - 1e-12)
+        most = np.where(few + to_high <= width, few, to_high * (1.0 + slope) / (1.0 - slope))
+        at = most - np.sum(records - low)
+        found = stats.laplace.cdf(at, scale=scale) @ (share / share.sum())
+    return np.where(cells < low, 0.0, np.where(cells >= high, 1.0, found))
+
+
+def clip_case(method: str, epsilon: float, clip_of: Callable[[float], Law]) -> Case:
+    """A sum whose clip is in the long run below all records, or at these; half of it for each."""
+    cells = np.linspace(-0.5, 7.0, 31)
+    inside = (np.arange(2_000) + 0.5) / 2_000  # of the long run
+    column = LINE[ODD].astype(float)
+
+    def law(factor: float) -> Law:
+        below = math.exp(clip_of(factor)[(0,)])
+        scale = 1.0 / (factor * epsilon)
+        at = stats.laplace.cdf((cells[:, None] - 5.0 * inside) / inside, scale=scale)
+        beyond = stats.laplace.cdf(cells - 5.0, scale=scale)
+        return of_cells(below * at.mean(axis=1) + (1.0 - below) * beyond)
+
+    options = dict(q=0.5, lower=0.0, upper=float(LINE[2]), resolution=1, share=0.5)
+    sums = scalar(dpq.sum, column, method=method, epsilon=2.0 * epsilon, **options)
+    return Case(
+        lambda rng, size: np.searchsorted(cells * LONG, list(sums(rng, size))).tolist(), law
+    )
+
+
+def two_clips_case() -> Case:
+    """The clips on either side of zero, as they are handed on; by how many records are below."""
+    epsilon, ends = 14.0, [*AMOUNTS, math.inf]
+    column = [*AMOUNTS, *(-x for x in AMOUNTS)]
+
+    def law(factor: float) -> Law:
+        spent = factor * epsilon
+        epsilons = 7 / 9 * spent, 2 / 9 * spent
+        one = searched(list(range(5)), runs_between(AMOUNTS), 4.0 - 1.0 / spent, epsilons)
+        return log_of({(a, b): one[a] * one[b] for a, b in product(range(5), repeat=2)})
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        found: list[Hashable] = []
+
+        def clip(self: Any, clips: Any) -> Any:
+            found.append(tuple(np.searchsorted(ends, clips).tolist()))
+            return CLIPPED(self, clips)
+
+        options = dict(lower=None, beta=BETA, epsilon=epsilon / 0.36, neighbors="add-remove")
+        with mock.patch.object(aggregates.Clipping, "clip", clip):
+            for _ in range(size):
+                dpq.sum(column, rng=rng, **options)
+        return found
+
+    return Case(draw, law)
+
+
+def more_clip_cases() -> Iterator[tuple[str, Case]]:
+    """Two clips, clips between bounds, means of private clips."""
+    yield "sum, two private clips", two_clips_case()
+    epsilon = 8.0
+    amounts = np.array([0, 2, 2, 5])
+
+    def mean_law(factor: float, neighbors: str, of_clips: float | None = None) -> Law:
+        clips = clips_of((of_clips or factor) * 0.36 * epsilon, amounts.tolist(), [1.0, 3.0, 6.0])
+        noise = factor * 0.64 * epsilon
+        return of_cells(
+            sum(
+                p * means_below(np.minimum(amounts, clip), 0.0, clip, noise, neighbors)
+                for clip, p in zip([1.0, 3.0, 6.0], clips, strict=True)
+            )
+        )
+
+    for neighbors in ("swap", "add-remove"):
+        means = scalar(dpq.mean, amounts, upper=6.0, beta=2.0, epsilon=epsilon, neighbors=neighbors)
+        yield (
+            f"mean, private clip, {neighbors}",
+            Case(
+                lambda rng, size, means=means: np.searchsorted(
+                    MEANS, list(means(rng, size))
+                ).tolist(),
+                partial(mean_law, neighbors=neighbors),
+                others=(mean_law(MORE, neighbors, 1.0),),
+            ),
+        )
+    yield "sum, clip by joint_exp", clip_case("joint_exp", 21.0, all_bits_case(ODD).law)
+    yield (
+        "sum, clip by ind_exp",
+        clip_case(
+            "ind_exp",
+            9.3,
+            lambda factor: enumeration.ind_exp(
+                ODD, 3, [0.5], ind_rates([0.5], factor * 9.3, "swap"), masses=THREE
+            ),
+        ),
+    )
+    # in each of as many groups as there are draws; a record that moves changes two of them
+    for public_by, cost in ((True, 1.0), (False, 2.0)):
+        keys = f"{'public' if public_by else 'private'} keys"
+        relation = "swap" if public_by else "add-remove"
+
+        def draw(
+            rng: np.random.Generator,
+            size: int,
+            release: Callable[..., Any] = dpq.sum_by,
+            public_by: bool = public_by,
+            cost: float = cost,
+        ) -> Iterable[Hashable]:
+            answer = release(
+                np.tile(amounts, size),
+                np.repeat(np.arange(size), amounts.size),
+                groups=range(size),
+                upper=6.0,
+                beta=2.0,
+                epsilon=cost * epsilon,
+                public_by=public_by,
+                rng=rng,
+            )
+            cuts = SUMS if release is dpq.sum_by else MEANS
+            return np.searchsorted(cuts, answer.values).tolist()
+
+        def sum_law(factor: float, of_clips: float | None = None) -> Law:
+            spent = (of_clips or factor) * 0.36 * epsilon
+            clips = clips_of(spent, amounts.tolist(), [1.0, 3.0, 6.0])
+            return of_cells(
+                sum(
+                    p
+                    * sums_below(np.minimum(amounts, clip).sum(), clip / (factor * 0.64 * epsilon))
+                    for clip, p in zip([1.0, 3.0, 6.0], clips, strict=True)
+                )
+            )
+
+        yield (
+            f"sum_by, private clip, {keys}",
+            Case(draw, sum_law, others=(sum_law(MORE, 1.0),)),  # the noise alone
+        )
+        yield (
+            f"mean_by, private clip, {keys}",
+            Case(
+                partial(draw, release=dpq.mean_by),
+                partial(mean_law, neighbors=relation),
+                others=(mean_law(MORE, relation, 1.0),),
+            ),
+        )
 
 
 # --- Noise of many groups, and which groups there are
@@ -1318,7 +1726,7 @@ def by_group_cases() -> Iterator[tuple[str, Case]]:
 
     def far_law(factor: float) -> Law:
         below = stats.laplace.cdf(cuts, scale=2.0 * far / factor)
-        return log_of(dict(enumerate(np.diff(np.concatenate(([0.0], below, [1.0]))).tolist())))
+        return of_cells(below)
 
     yield "sum_by, large scale", Case(draw_far, far_law)
 
@@ -1347,14 +1755,317 @@ def by_group_cases() -> Iterator[tuple[str, Case]]:
         )
         return np.isin(np.arange(size), kept).tolist()
 
-    def keys_law(factor: float) -> Law:
-        """[DVP20] Theorem 1, record by record."""
-        kept, rise = 0.0, math.exp(factor)
-        for _ in range(12):
-            kept = min(rise * kept + 1e-6, 1.0 - (1.0 - kept - 1e-6) / rise, 1.0)
-        return log_of({True: kept, False: 1.0 - kept})
+    yield "select_keys", Case(draw_keys, lambda factor: kept_by(12, factor, 1e-6))
 
-    yield "select_keys", Case(draw_keys, keys_law)
+
+# --- Groups of selected keys, and descriptions
+
+
+def kept_by(records: int, epsilon: float, delta: float) -> Law:
+    """Whether a key of so many records is kept: [DVP20] Theorem 1, record by record."""
+    kept, rise = 0.0, math.exp(epsilon)
+    for _ in range(records):
+        kept = min(rise * kept + delta, 1.0 - (1.0 - kept - delta) / rise, 1.0)
+    return log_of({True: kept, False: 1.0 - kept})
+
+
+def selected_cases() -> Iterator[tuple[str, Case]]:
+    """A quarter of the budget selects the keys, and the rest is for each group of them."""
+    form = dict(neighbors="add-remove", delta=1e-6, groups=None)
+
+    def by_key(release: Callable[..., Any], column: Any, **options: Any) -> Callable[..., Any]:
+        def answers(rng: np.random.Generator, size: int) -> Any:
+            keys = np.repeat(np.arange(size), len(column))
+            return release(np.tile(column, size), keys, rng=rng, **form | options)
+
+        return answers
+
+    def all_kept(release: Callable[..., Any], column: Any, **options: Any) -> Callable[..., Any]:
+        answers = by_key(release, column, **options)
+
+        def values(rng: np.random.Generator, size: int) -> Any:
+            answer = answers(rng, size)
+            assert len(answer) == size  # as good as certain
+            return answer.values
+
+        return values
+
+    few = [1.0] * 12
+    for name, release, options in (
+        ("quantile_by", dpq.quantile_by, dict(q=0.5, bounds=(0, 3), resolution=1)),
+        ("count_by", dpq.count_by, {}),
+        ("sum_by", dpq.sum_by, dict(bounds=(0, 3))),
+        ("mean_by", dpq.mean_by, dict(bounds=(0, 3))),
+    ):
+        answers = by_key(release, few, epsilon=4.0, **options)
+        yield (
+            f"{name}, selected keys",
+            Case(
+                lambda rng, size, answers=answers: np.isin(
+                    np.arange(size), answers(rng, size).groups
+                ).tolist(),
+                lambda factor: kept_by(12, factor, 1e-6),
+            ),
+        )
+    q, epsilon = LEVELS[2], 29.0
+    quantiles = all_kept(dpq.quantile_by, FLOATS, q=q, epsilon=epsilon / 0.75, **GRID)
+    yield (
+        "quantile_by, groups of selected keys",
+        Case(
+            lambda rng, size: runs_of(quantiles(rng, size), LINE),
+            lambda factor: enumeration.joint_exp(
+                RECORDS, POINTS, q, joint_rate(q, factor * epsilon, "add-remove"), MASSES
+            ),
+        ),
+    )
+    many = np.tile([0.0, 2.0, 2.0, 5.0], 25)
+    counts = all_kept(dpq.count_by, many, epsilon=2.0)
+    yield (
+        "count_by, groups of selected keys",
+        Case(
+            lambda rng, size: counts(rng, size).tolist(),
+            lambda factor: moved(discrete_laplace(1.0 / (factor * 1.5)), 100),
+        ),
+    )
+    sums = all_kept(dpq.sum_by, many, epsilon=2.0, q=None, lower=0, upper=6, resolution=1)
+    yield (
+        "sum_by, groups of selected keys",
+        Case(
+            lambda rng, size: np.rint(sums(rng, size)).astype(int).tolist(),
+            lambda factor: moved(discrete_laplace(6.0 / (factor * 1.5)), 225),
+        ),
+    )
+    cells = np.linspace(1.9, 2.6, 25)
+    means = all_kept(dpq.mean_by, many, epsilon=2.0, bounds=(0, 6))
+    yield (
+        "mean_by, groups of selected keys",
+        Case(
+            lambda rng, size: np.searchsorted(cells, means(rng, size)).tolist(),
+            lambda factor: of_cells(means_below(many, 0.0, 6.0, factor * 1.5, "add-remove", cells)),
+        ),
+    )
+
+
+# Of what is left by a selection, a tenth is for the count, four for the mean, the rest for a level.
+DESCRIBED = {
+    "count": ("count", 0.1, 15.0),
+    "mean": ("mean", 0.4, 15.0),
+    "quantile": ("50%", 0.5, 0),
+}
+
+
+def describe_cases() -> Iterator[tuple[str, Case]]:
+    """Each statistic of a frame, of groups, and of groups of selected keys."""
+    for statistic, (label, own, some) in DESCRIBED.items():
+        single = statistic == "quantile"
+        column = FLOATS if single else np.array([0, 2, 2, 5])
+        form = dict(bounds={"x": (0, int(LINE[-1]) if single else 6)}, resolution=1, q=0.5)
+
+        def cells_of(found: Any, statistic: str = statistic) -> Iterable[Hashable]:
+            if statistic == "count":
+                return [int(each) for each in found]
+            found = np.asarray(found, dtype=float)
+            return (
+                runs_of(found, LINE) if statistic == "quantile" else np.searchsorted(MEANS, found)
+            )
+
+        def law(
+            factor: float,
+            epsilon: float,
+            neighbors: str,
+            statistic: str = statistic,
+            column: Any = column,
+        ) -> Law:
+            spent = factor * epsilon
+            if statistic == "count":
+                return moved(discrete_laplace(1.0 / spent), column.size)
+            if statistic == "mean":
+                return of_cells(means_below(column, 0.0, 6.0, spent, neighbors))
+            return MECHANISMS["ind_exp"][1](RECORDS, [0.5], spent, neighbors)
+
+        def draw(
+            rng: np.random.Generator,
+            size: int,
+            options: dict[str, Any],
+            label: str = label,
+            cells_of: Any = cells_of,
+            column: Any = column,
+        ) -> Iterable[Hashable]:
+            outs = [dpq.describe({"x": column}, rng=rng, **options) for _ in range(size)]
+            return cells_of([out[label][0] for out in outs])
+
+        def draw_groups(
+            rng: np.random.Generator,
+            size: int,
+            options: dict[str, Any],
+            label: str = label,
+            cells_of: Any = cells_of,
+            column: Any = column,
+        ) -> Iterable[Hashable]:
+            frame = {"x": np.tile(column, size), "key": np.repeat(np.arange(size), column.size)}
+            given = dict(groups=range(size)) | options
+            out = dpq.describe(frame, by="key", rng=rng, **given)
+            assert len(out) == size
+            return cells_of(out[label])
+
+        for neighbors in ("swap", "add-remove"):
+            epsilon = own * some or EPSILONS["ind_exp", neighbors][1]
+            person = form | dict(epsilon=epsilon / own, neighbors=neighbors)
+            of = partial(law, epsilon=epsilon, neighbors=neighbors)
+            alone = {} if single else dict(epsilon=epsilon, shares={statistic: 1})  # for time
+            if neighbors == "swap":
+                yield f"describe, {statistic}", Case(partial(draw, options=person | alone), of)
+                shared = person | dict(public_by=True)
+                if statistic == "count":  # which has no keys that are public
+                    continue
+                yield (
+                    f"describe, public keys, {statistic}",
+                    Case(partial(draw_groups, options=shared), of),
+                )
+                continue
+            # a record that moves changes two groups
+            moving = person | dict(epsilon=2.0 * epsilon / own, neighbors="swap")
+            yield (
+                f"describe, private keys, {statistic}",
+                Case(partial(draw_groups, options=moving), of),
+            )
+            # with this delta, keys of two records are kept for sure
+            selected = person | dict(epsilon=epsilon / own / 0.75, delta=0.5, groups=None)
+            yield (
+                f"describe, groups of selected keys, {statistic}",
+                Case(partial(draw_groups, options=selected), of),
+            )
+
+    def draw_keys(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        keys = np.repeat(np.arange(size), 12)
+        form = dict(bounds={"x": (0, 6)}, resolution=1, q=0.5)
+        options = dict(epsilon=4.0, delta=1e-6, neighbors="add-remove", rng=rng, **form)
+        out = dpq.describe({"x": np.ones(keys.size), "key": keys}, by="key", **options)
+        return np.isin(np.arange(size), out["key"]).tolist()
+
+    yield "describe, selected keys", Case(draw_keys, lambda factor: kept_by(12, factor, 1e-6))
+
+
+# --- Tables
+
+
+def in_duckdb(**columns: Any) -> dpq.Table:
+    """A table of a data base in memory."""
+    connection, given = duckdb.connect(), pa.table(columns)
+    connection.register("given", given)
+    connection.execute("CREATE TABLE rows AS SELECT * FROM given")
+    return dpq.Table.of("SELECT * FROM rows", connection)
+
+
+def table_cases() -> Iterator[tuple[str, Case]]:
+    """Records in a data base, or in a frame that is read in passes."""
+
+    def column_of(x: Any) -> Callable[[], Any]:
+        return cache(lambda: in_duckdb(x=x)["x"])
+
+    for name, (_, law) in MECHANISMS.items():
+        q = LEVELS[3 if name == "approx_quantiles" else 2]
+        epsilon = EPSILONS[name, "swap"][len(q)]
+        yield (
+            f"quantile, {name}, table",
+            Case(
+                repeated(
+                    dpq.quantile, column_of(FLOATS), q=q, epsilon=epsilon, method=name, **GRID
+                ),
+                lambda factor, q=q, epsilon=epsilon, law=law: law(
+                    RECORDS, q, factor * epsilon, "swap"
+                ),
+            ),
+        )
+    amounts = column_of(AMOUNTS)
+
+    def draw_search(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(q=0.5, upper=6.0, beta=BETA, epsilon=14.0, rng=rng)
+        outputs = [dpq.unbounded_quantile(amounts(), **options) for _ in range(size)]
+        return np.searchsorted(AMOUNTS, outputs).tolist()
+
+    yield (
+        "unbounded_quantile, table",
+        Case(draw_search, lambda factor: one_way(0.5, factor * 14.0, "swap", AMOUNTS)),
+    )
+    # whole numbers in a frame, which takes less long
+    held = dpq.Table.of({"x": WHOLE})["x"]
+    yield (
+        "count, table",
+        Case(
+            scalar(dpq.count, held, epsilon=0.5),
+            lambda factor: moved(discrete_laplace(2.0 / factor), 5),
+        ),
+    )
+    clip = dict(q=None, lower=-1, upper=3, resolution=1)
+    yield (
+        "sum, table",
+        Case(
+            scalar(dpq.sum, held, epsilon=0.5, **clip),
+            lambda factor: moved(discrete_laplace(8.0 / factor), 7),
+        ),
+    )
+    means = scalar(dpq.mean, held, epsilon=8.0, **clip)
+    yield (
+        "mean, table",
+        Case(lambda rng, size: [round(o, 9) for o in means(rng, size)], mean_case("swap").law),
+    )
+
+    def by_key(
+        release: Callable[..., Any], column: Any, **options: Any
+    ) -> Callable[[np.random.Generator, int], Any]:
+        def answers(rng: np.random.Generator, size: int) -> Any:
+            keys = np.repeat(np.arange(size), len(column))
+            table = in_duckdb(x=np.tile(column, size), key=keys)
+            options_of = dict(groups=range(size), neighbors="add-remove", rng=rng) | options
+            return release(table["x"], table["key"], **options_of).values
+
+        return answers
+
+    counts = by_key(dpq.count_by, WHOLE, epsilon=0.5)
+    sums = by_key(dpq.sum_by, WHOLE, epsilon=0.5, **clip)
+    own = by_key(dpq.mean_by, WHOLE, epsilon=8.0, **clip)
+    yield (
+        "count_by, table",
+        Case(
+            lambda rng, size: counts(rng, size).tolist(),
+            lambda factor: moved(discrete_laplace(2.0 / factor), 5),
+        ),
+    )
+    yield (
+        "sum_by, table",
+        Case(
+            lambda rng, size: np.rint(sums(rng, size)).astype(int).tolist(),
+            lambda factor: moved(discrete_laplace(6.0 / factor), 7),
+        ),
+    )
+    yield (
+        "mean_by, table",
+        Case(lambda rng, size: np.round(own(rng, size), 9).tolist(), mean_case("add-remove").law),
+    )
+    q = LEVELS[2]
+    quantiles = by_key(dpq.quantile_by, FLOATS, q=q, epsilon=29.0, **GRID)
+    for way, forced in (
+        ("collected", ()),
+        ("one by one", ((grouping, "FEW_RECORDS", 0),)),
+    ):
+        yield (
+            f"quantile_by, table, {way}",
+            Case(
+                lambda rng, size: runs_of(quantiles(rng, size), LINE),
+                lambda factor: enumeration.joint_exp(
+                    RECORDS, POINTS, q, joint_rate(q, factor * 29.0, "add-remove"), MASSES
+                ),
+                forced,
+            ),
+        )
+
+    def draw_keys(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        table = in_duckdb(key=np.repeat(np.arange(size), 12))
+        options = dict(epsilon=1.0, delta=1e-6, neighbors="add-remove", rng=rng)
+        return np.isin(np.arange(size), dpq.select_keys(table["key"], **options)).tolist()
+
+    yield "select_keys, table", Case(draw_keys, lambda factor: kept_by(12, factor, 1e-6))
 
 
 # --- Intervals
@@ -1363,6 +2074,11 @@ def by_group_cases() -> Iterator[tuple[str, Case]]:
 def interval_cases() -> Iterator[tuple[str, Case]]:
     """The ends around a value, of those releases whose value it is: where most records are tied."""
     spread, grid = np.arange(0.0, 1001.0, 2.0), dict(bounds=(0, 1000), resolution=1)
+
+    def by_key(column: Any, **options: Any) -> Any:
+        keys = np.zeros(column.size, dtype=int)
+        return dpq.quantile_by(column, keys, groups=[0], public_by=True, **options)[0]
+
     middle, two = (np.concatenate((spread, np.repeat(at, 40))) for at in ([500.0], [250.0, 750.0]))
     for name, release, column, options in (
         ("one level", dpq.quantile, middle, dict(q=0.5, epsilon=3.0) | grid),
@@ -1372,6 +2088,7 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
             two,
             dict(q=[0.25, 0.75], epsilon=2.0, method="joint_exp") | grid,
         ),
+        ("by group", by_key, middle, dict(q=0.5, epsilon=3.0) | grid),
         ("without bounds", dpq.unbounded_quantile, middle, dict(q=0.5, epsilon=0.3, beta=1.5)),
     ):
         call = partial(release, column, confidence=0.9, **options)
@@ -1390,16 +2107,21 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
 
 
 def ends_law(call: Callable[..., Any], factor: float) -> Law:
-    """By the candidates of one call, and the rates of its calibration."""
-    with mock.patch.object(intervals, "halted", wraps=intervals.halted) as spy:
+    """By the candidates of one call, and the rates of what it is charged."""
+    halted, charge = mock.Mock(wraps=intervals.halted), mock.Mock(wraps=dpq.privacy.charge)
+    with contextlib.ExitStack() as spies:
+        for module in (intervals, by_group):
+            spies.enter_context(mock.patch.object(module, "halted", halted))
+        spies.enter_context(mock.patch.object(dpq.privacy, "charge", charge))
         call(rng=1)
-    around, spent, _ = spy.call_args.args
-    gaps = intervals.halting_law(around, spent)._gaps.tolist()
+    spent = charge.call_args.args[1].search
+    gaps = intervals.halting_law(halted.call_args.args[0], spent)._gaps.tolist()
     *halts, never = halting_law(
         gaps, *(factor * rate for rate in spent.rates), "exponential", nodes=20_001
     )
     found: dict[Hashable, float] = defaultdict(float)
     for step, p in enumerate([*halts[1:], never]):
+        around = halted.call_args.args[0]
         found[(*around.low[:, step].tolist(), *around.high[:, step].tolist())] += p
     assert halts[0] == 0.0
     return log_of(found)
@@ -1448,6 +2170,26 @@ def tree_cases() -> Iterator[tuple[str, Case]]:
                     lambda factor, noise=noise, touched=touched: moved(noise(factor, touched), 30),
                 ),
             )
+        laplace_cells = np.linspace(24.0, 36.0, 41)
+
+        def draw_laplace(
+            rng: np.random.Generator, size: int, shape: dict = shape, cells: Any = laplace_cells
+        ) -> Iterable[Hashable]:
+            partial_tree = dpq.PartialTree.of(COLUMN, height=2, branching=2, bounds=(0, 3))
+            options = dict(epsilon=4.0, noise="laplace", neighbors=shape["neighbors"], rng=rng)
+            trees = [partial_tree.release(aggregate=False, **options) for _ in range(size // 2)]
+            nodes = [(tree.nodes[0][1] - 35, tree.nodes[1][0]) for tree in trees]
+            return np.searchsorted(cells, np.ravel(nodes)).tolist()
+
+        yield (
+            f"agg_tree, {neighbors}, laplace, of parts",
+            Case(
+                draw_laplace,
+                lambda factor, touched=touched, cells=laplace_cells: of_cells(
+                    stats.laplace.cdf(cells, loc=30.0, scale=touched / (4.0 * factor))
+                ),
+            ),
+        )
     yield from cdf_cases()
 
 
@@ -1460,9 +2202,11 @@ def counted(step: int = 1, **options: Any) -> Draw:
 
     def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
         grid = dict(bounds=(0, BINS - 1), resolution=1, counts=CROWDED)
+        if options["method"] != "agg_tree":  # which has leaves
+            grid["bins"] = BINS
         noise: list[int] = []
         while len(noise) < size:
-            answer = dpq.cdf(np.arange(BINS), bins=BINS, rng=rng, **grid, **options)
+            answer = dpq.cdf(np.arange(BINS), rng=rng, **grid, **options)
             at = answer.total * answer.cdf(np.arange(BINS))
             found = np.rint(np.diff(at, prepend=0.0) - CROWDED).astype(int)
             noise.extend(found[::step].tolist())
@@ -1499,6 +2243,12 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
             dict(method="gaussian", rho=0.125),
             lambda f: rounded_normal(2.0 / f),
         ),
+        (
+            "agg_tree",
+            # a sum over the first of siblings has its noise alone
+            dict(method="agg_tree", epsilon=1.0, height=2, branching=32, aggregate=False, step=32),
+            lambda f: discrete_laplace(2.0 / f),  # a half for each of two levels
+        ),
     ):
         yield (
             f"cdf, {way}",
@@ -1516,6 +2266,8 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
                 lambda f, noise=noise: moved(added(noise(f), noise(f)), 0),
             ),
         )
+    yield "cdf, factorized", weighted_case()
+    yield "cdf, smooth_gaussian", smooth_case()
     cells = 2.0 + np.linspace(-0.9, 0.9, 41)
 
     def draw_median(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
@@ -1527,9 +2279,30 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
     def median_law(factor: float) -> Law:
         # x is 2 there, and moves by 3 at most
         at = ndtr((cells - 2.0) * 10.0 * factor / 3.0)
-        return log_of(dict(enumerate(np.diff(np.concatenate(([0.0], at, [1.0]))).tolist())))
+        return of_cells(at)
 
     yield "cdf, gaussian, median", Case(draw_median, median_law)
+
+
+def weighted_case() -> Case:
+    """Numbers of records, weighted as before there was noise: the noise of the weighted sums."""
+    factor_of = np.array(
+        [round(512 * Fraction(math.comb(2 * k, k), 4**k)) for k in range(BINS)], dtype=float
+    )
+    # a record counts in all sums from its bin on, at most for all of these
+    length = math.sqrt(float((factor_of**2).sum()))
+    cells = length * 2.0 * np.linspace(-3.0, 3.0, 41)
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(method="factorized", rho=0.125, neighbors="add-remove")
+        noise: list[int] = []
+        while len(noise) < size:
+            found = np.array(list(counted(**options)(rng, BINS)), dtype=float)
+            sums = np.rint(np.convolve(found, factor_of)[:BINS])
+            noise.extend(np.searchsorted(cells, sums).tolist())
+        return noise[:size]
+
+    return Case(draw, lambda factor: of_cells(ndtr(cells * factor / (2.0 * length))))
 
 
 # --- Smooth sensitivity
@@ -1560,7 +2333,7 @@ def noised_third(t: float, sigma: float, scale: float) -> Law:
     edges = np.floor(CUTS) + 0.5 - 300.0
     with np.errstate(over="ignore"):
         below = stats.laplace.cdf(edges[:, None] / (smooth * np.exp(sigma * y))) @ weights
-    return log_of(dict(enumerate(np.diff(np.concatenate(([0.0], below, [1.0]))).tolist())))
+    return of_cells(below)
 
 
 def csmooth_law(t: float, epsilon: float, factor: float = 1.0, scaled: float = 1.0) -> Law:
@@ -1615,6 +2388,21 @@ def csmooth_cases() -> Iterator[tuple[str, Case]]:
                 others=(law(t, epsilon, scaled=MORE),) if way == "plain" else (),
             ),
         )
+
+
+def smooth_case() -> Case:
+    """One quantile of `cdf`, with the noise that `privacy.cdf` has certified."""
+    epsilon, delta = 4.0, 0.1
+    t, log_alpha = dpq.privacy.cdf.smooth_gaussian_scale(epsilon, delta)
+    spread = smooth_sensitivity(SMOOTH, 3, t, (0, 800)) / math.exp(log_alpha)
+
+    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(method="smooth_gaussian", levels=1, epsilon=epsilon, delta=delta)
+        column = np.array(SMOOTH, dtype=float)
+        outputs = [dpq.cdf(column, bounds=(0, 800), rng=rng, **options).x[1] for _ in range(size)]
+        return np.searchsorted(CUTS, outputs).tolist()
+
+    return Case(draw, lambda factor: of_cells(ndtr((CUTS - 300.0) * factor / spread)))
 
 
 def test_laws_of_runs_are_those_of_their_points():
@@ -1674,6 +2462,9 @@ CASES: dict[str, Case] = dict(
         unbounded_cases,
         aggregate_cases,
         by_group_cases,
+        selected_cases,
+        describe_cases,
+        table_cases,
         interval_cases,
         tree_cases,
         csmooth_cases,
@@ -1780,6 +2571,7 @@ DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__
 FEW_DRAWN, FEW_FLIPPED, COARSE = few.draw_path, few.draw_flips, CoarseLaw.__init__
 COUNTED, RANKED_PATHS, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
 HALTED, LOG_NORMAL = halting_law_module.halting.draw, csmooth.laplace_log_normal
+CLIPPED = aggregates.Clipping.clip
 NORMAL, COUNT_NOISE, LAPLACE = (
     csmooth.gaussian_quantiles,
     counts.Geometric.draw,
@@ -1866,7 +2658,11 @@ BROKEN_LONGER: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         CoarseLaw,
         "__init__",
         cells_faster,
-        ("joint_exp, blocks of ranks, sorted", "joint_exp, blocks of ranks, counts"),
+        (
+            "joint_exp, blocks of ranks, sorted",
+            "joint_exp, blocks of ranks, counts",
+            "joint_exp, dither, blocks of ranks",
+        ),
     ),
     "clips": (unbounded_quantile, "Halting", searches_faster, ("sum, private clip",)),
     "ends of intervals": (

@@ -85,6 +85,7 @@ class Stuck:
         self.word, self.rest = word, rest
 
     def integers(self, low: int, high: int, size: int, dtype: Any) -> Any:
+        assert (low, high) == (0, 2**64)
         return np.full(size, self.word, dtype=dtype)
 
     def bytes(self, length: int) -> bytes:
@@ -112,6 +113,10 @@ def test_a_word_on_the_threshold_is_decided_by_more_bits(monkeypatch):
     assert kept(word, rest - 1) and not kept(word, rest + 1)
     low, _ = calibration.bounds(10, 256)
     assert kept(word, rest, low % 2**128 - 1) and not kept(word, rest, low % 2**128 + 2)
+    # likelier than nothing, and less likely than the least word
+    calibration = privacy.key_selection.calibrate(epsilon=1.0, delta=1e-30)
+    law = KeysLaw(["a"], np.array([1]), calibration)
+    assert kept(0, 0) and not kept(0, 2**64 - 1)
 
 
 def test_a_generator_stuck_on_the_threshold_does_not_hang(monkeypatch):
@@ -122,9 +127,26 @@ def test_a_generator_stuck_on_the_threshold_does_not_hang(monkeypatch):
     zeros = [bytes(8 << i) for i in range(8)]
     law = KeysLaw(["a"], np.array([1]), calibration)
     start = time.process_time()
-    assert law.sample(Stuck(2**63 - 1, [b"\xff" * len(more) for more in zeros])) in ([], ["a"])
-    assert law.sample(Stuck(2**63, zeros)) in ([], ["a"])
+    assert law.sample(Stuck(2**63 - 1, [b"\xff" * len(more) for more in zeros])) == []
+    assert law.sample(Stuck(2**63, zeros)) == []
     assert time.process_time() - start < 20.0
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_log_prob_is_that_of_independent_decisions(neighbors):
+    calibration = privacy.key_selection.calibrate(**BUDGET, neighbors=neighbors)
+    law = KeysLaw(["a", "b"], np.array([1, 2]), calibration)
+    _, a, b = probabilities(neighbors, 1, 2)
+    for kept, expected in {
+        (): (1.0 - a) * (1.0 - b),
+        ("a",): a * (1.0 - b),
+        ("b",): (1.0 - a) * b,
+        ("b", "a"): a * b,
+    }.items():
+        assert law.log_prob(kept) == pytest.approx(math.log(expected))
+    assert law.log_prob(["a", "c"]) == -math.inf
+    sure = privacy.key_selection.calibrate(epsilon=1.0, delta=0.9, neighbors="add-remove")
+    assert KeysLaw(["a"], np.array([9]), sure).log_prob([]) == -math.inf
 
 
 def test_keys_of_one_person_are_kept_with_delta():
@@ -341,7 +363,7 @@ def test_keys_are_dates_of_any_year():
 
 def test_durations_are_no_keys():
     """To NumPy they are integers."""
-    with pytest.raises(TypeError, match=r"^groups must hold integers, strings, booleans or"):
+    with pytest.raises(TypeError, match=r"^groups must hold integers, strings, booleans, dates"):
         dpq.count_by([1.0], [np.timedelta64(1, "s")], groups=[np.timedelta64(1, "s")], epsilon=1.0)
     column = [np.timedelta64(1, "s")] * 99
     assert dpq.select_keys(column, epsilon=9.0, delta=0.1, rng=1).tolist() == []

@@ -3,7 +3,9 @@
 Each mutant is a small fault in one function. A process that has collected the whole suite forks a
 child for it; the child puts the fault into the living function, and runs the tests that come by
 its lines until one fails. Results are kept in ``.mutation/``, by the function's code: a second run
-does only what has changed, and what had survived when the tests have changed.
+does only what has changed, and what had survived when the tests have changed. The lines that tests
+come by are kept by file of tests. ``--tests`` collects some files and folders alone: what lives
+through these tests is told as alive. Tests of engines run where the engines are installed.
 
 ``--report`` writes no more than the score, and every survivor that ``survivors.toml`` does not
 explain, or explains though it is dead. Needs coverage, and Python 3.11 or newer.
@@ -15,6 +17,7 @@ import argparse
 import gc
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import random
@@ -40,12 +43,16 @@ PACKAGE = ROOT / "dpq_fast"
 STORE = ROOT / ".mutation"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 # All Python between a public argument and a release.
-WINGS = ("privacy", "mechanisms", "laws", "data", "noise")
-MODULES = tuple(
-    f"{wing}.{path.stem}"
-    for wing in WINGS
-    for path in sorted((PACKAGE / wing).glob("*.py"))
-    if path.stem != "__init__"
+WINGS = ("privacy", "mechanisms", "laws", "data", "noise", "engines", "compat", "planning", "cli")
+MODULES = (
+    "_arguments",
+    "_checks",
+    *(
+        f"{wing}.{path.stem}"
+        for wing in WINGS
+        for path in sorted((PACKAGE / wing).glob("*.py"))
+        if path.stem != "__init__"
+    ),
 )
 # Slow tests have faster ones beside them.
 ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0"]
@@ -91,6 +98,16 @@ def tests_digest() -> str:
     return digest_of((ROOT / "tests").rglob("*.py"))
 
 
+def lines_digest(file: str) -> str:
+    """Of a file of tests, and of all that these tests come by."""
+    shared = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if not path.name.startswith("test_") and path.parent != SURVIVORS.parent
+    ]
+    return digest_of([ROOT / file, *map(path_of, MODULES), *shared])
+
+
 def read_results() -> dict[str, dict[str, Any]]:
     path = STORE / "results.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
@@ -129,6 +146,7 @@ class Living:
     def __init__(self) -> None:
         self.functions: dict[str, list[types.FunctionType]] = defaultdict(list)
         self.caches: list[Any] = []
+        gc.unfreeze()  # objects that the suite has frozen are not told
         for found in gc.get_objects():
             if type(found) is types.FunctionType:
                 self.functions[found.__code__.co_filename].append(found)
@@ -154,27 +172,34 @@ class Lines(NamedTuple):
 
 
 class Recorder:
-    """Runs the tests under coverage, each in a context of its own, in a few forks by file."""
+    """Runs tests under coverage, each in a context of its own, in a few forks by file.
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    Leaves out the files of which the lines are known.
+    """
+
+    def __init__(self, workers: int, stale: bool) -> None:
+        self._workers, self._stale = workers, stale
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        files: dict[Path, list[pytest.Item]] = defaultdict(list)
+        files: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in session.items:
-            files[item.path].append(item)
+            files[str(item.path.relative_to(ROOT))].append(item)
+        queue = [(file, items) for file, items in files.items() if not self._is_known(file)]
+        if not queue:
+            return True
+        print(f"recording the lines that {len(queue)} files of tests come by", flush=True)
         # the longest first; every worker reads its next file from one pipe
-        queue = sorted(files.values(), key=len, reverse=True)
+        queue.sort(key=lambda pair: len(pair[1]), reverse=True)
         take, give = os.pipe()
         os.write(give, bytes(range(len(queue))))
         os.close(give)
         living = Living()
         children = []
-        for worker in range(self._workers):
+        for _ in range(self._workers):
             child = os.fork()
             if child == 0:
                 try:
-                    self._record(session, queue, take, living, STORE / f"lines.{worker}.json")
+                    self._record(session, queue, take, living)
                 finally:
                     os._exit(0)
             children.append(child)
@@ -182,21 +207,26 @@ class Recorder:
             os.waitpid(child, 0)
         return True
 
+    def _is_known(self, file: str) -> bool:
+        known = lines_path(file)
+        if not known.exists():
+            return False
+        return self._stale or json.loads(known.read_text())["digest"] == lines_digest(file)
+
     def _record(
         self,
         session: pytest.Session,
-        queue: list[list[pytest.Item]],
+        queue: list[tuple[str, list[pytest.Item]]],
         take: int,
         living: Living,
-        out: Path,
     ) -> None:
         import coverage
 
-        recording = coverage.Coverage(data_file=None, source=[str(PACKAGE)])
-        recording.start()
-        seconds: dict[str, float] = {}
         while number := os.read(take, 1):
-            items = queue[number[0]]
+            file, items = queue[number[0]]
+            recording = coverage.Coverage(data_file=None, source=[str(PACKAGE)])
+            recording.start()
+            seconds: dict[str, float] = {}
             for item, following in zip(items, [*items[1:], None], strict=True):
                 living.forget_answers()
                 recording.switch_context(item.nodeid)
@@ -204,57 +234,40 @@ class Recorder:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if session.testsfailed == failed:
                     seconds[item.nodeid] = time.process_time() - start
-        recording.stop()
-        data = recording.get_data()
-        tests = {}
-        for module in MODULES:
-            lines = data.contexts_by_lineno(str(path_of(module)))
-            tests[module] = {
-                line: [test for test in contexts if test in seconds]
-                for line, contexts in lines.items()
-            }
-        out.write_text(json.dumps([tests, seconds]))
+            recording.stop()
+            data = recording.get_data()
+            tests = {}
+            for module in MODULES:
+                lines = data.contexts_by_lineno(str(path_of(module)))
+                tests[module] = {
+                    line: [test for test in contexts if test in seconds]
+                    for line, contexts in lines.items()
+                }
+            known = {"digest": lines_digest(file), "tests": tests, "seconds": seconds}
+            lines_path(file).write_text(json.dumps(known))
 
 
-def record_lines(workers: int) -> None:
-    """The suite once."""
-    digest = lines_digest()
-    pytest.main(ARGUMENTS, plugins=[Recorder(workers)])
-    tests: dict[str, dict[int, list[str]]] = {module: defaultdict(list) for module in MODULES}
-    seconds: dict[str, float] = {}
-    for worker in range(workers):
-        part = STORE / f"lines.{worker}.json"
-        found, took = json.loads(part.read_text())
-        seconds |= took
-        for module, lines in found.items():
-            for line, names in lines.items():
-                tests[module][int(line)] += names
-        part.unlink()
-    known = {"digest": digest, "tests": tests, "seconds": seconds}
-    (STORE / "lines.json").write_text(json.dumps(known))
+def lines_path(file: str) -> Path:
+    """Where the lines are kept that the tests of a file come by."""
+    return STORE / "lines" / f"{file.replace('/', '.')}.json"
 
 
-def lines_digest() -> str:
-    sources = [path_of(module) for module in MODULES]
-    return digest_of([*sources, *(ROOT / "tests").rglob("*.py")])
-
-
-def known_lines(workers: int, stale: bool) -> Lines:
-    path = STORE / "lines.json"
-    known = json.loads(path.read_text()) if path.exists() else {"digest": None}
-    if known["digest"] != lines_digest() and not (stale and known["digest"]):
-        print("recording which test comes by which line", flush=True)
-        child = os.fork()  # what the recording imports and keeps must not be there later
-        if child == 0:
-            record_lines(workers)
-            os._exit(0)
-        os.waitpid(child, 0)
+def known_lines(collected: list[str], workers: int, stale: bool) -> Lines:
+    """Of all files of tests, those that are not known recorded if they are collected."""
+    (STORE / "lines").mkdir(exist_ok=True)
+    child = os.fork()  # what the recording imports and keeps must not be there later
+    if child == 0:
+        pytest.main([*ARGUMENTS, *collected], plugins=[Recorder(workers, stale)])
+        os._exit(0)
+    os.waitpid(child, 0)
+    lines = Lines({module: defaultdict(list) for module in MODULES}, {})
+    for path in sorted((STORE / "lines").iterdir()):
         known = json.loads(path.read_text())
-    tests = {
-        module: {int(line): names for line, names in lines.items()}
-        for module, lines in known["tests"].items()
-    }
-    return Lines(tests, known["seconds"])
+        lines.seconds.update(known["seconds"])
+        for module, found in known["tests"].items():
+            for line, names in found.items():
+                lines.tests[module][int(line)] += names
+    return lines
 
 
 # --- A fault in a living function
@@ -317,9 +330,18 @@ def put_in(job: Job, faults: Faults, living: Living) -> None:
                 if place_of(function.__code__) == place_of(new.__code__) and function is not new:
                     function.__defaults__ = new.__defaults__
                     function.__kwdefaults__ = new.__kwdefaults__
+                    show_signature(function, living)
         else:
             rebind(vars(module), vars(copy), job.mutant.names)
     living.forget_answers()
+
+
+def show_signature(function: types.FunctionType, living: Living) -> None:
+    """Let what wraps a function show its defaults, where it shows a signature of its own."""
+    for wrappers in living.functions.values():
+        for wrapper in wrappers:
+            if getattr(wrapper, "__wrapped__", None) is function:
+                wrapper.__signature__ = inspect.signature(function)
 
 
 def unwrapped(function: Any) -> Any:
@@ -375,6 +397,8 @@ class Runner:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
+        for module in self._faults:
+            importlib.import_module(f"dpq_fast.{module}")
         self._living = Living()
         gc.collect()
         gc.freeze()
@@ -427,8 +451,8 @@ class Runner:
         if job.mutant.default:
             reached |= {test for test in self._items if test.startswith(SIGNATURES)}
         reached &= self._lines.seconds.keys() & self._items.keys()
-        wing, stem = job.module.split(".")
-        own = f"tests/{wing}/test_{stem}.py"
+        *wing, stem = job.module.split(".")
+        own = "/".join(["tests", *wing, f"test_{stem.removeprefix('_')}.py"])
         killers = self._killers[job.module, job.mutant.function]
         seconds = self._lines.seconds
 
@@ -510,9 +534,9 @@ def verdict(status: int, slot: Path) -> tuple[str, str | None]:
     return ("killed", test) if code else ("survived", None)
 
 
-def run(jobs: list[Job], lines: Lines, workers: int, budget: float) -> None:
-    """Collect the suite, and run the mutants inside the session."""
-    pytest.main(ARGUMENTS, plugins=[Runner(jobs, lines, workers, budget)])
+def run(jobs: list[Job], lines: Lines, collected: list[str], workers: int, budget: float) -> None:
+    """Collect the tests, and run the mutants inside the session."""
+    pytest.main([*ARGUMENTS, *collected], plugins=[Runner(jobs, lines, workers, budget)])
 
 
 # --- The report
@@ -547,6 +571,7 @@ def report(jobs: list[Job], results: dict[str, dict[str, Any]]) -> bool:
     print_score("all", total)
     for module, inside in by_module.items():
         names = {job.name: job for job in inside}
+        every = {Job(module, mutant).name for mutant in faults_of(module).mutants}
         for job in inside:
             found = results.get(job.key, {"outcome": "unknown"})
             if found["outcome"] in ALIVE and job.name not in reasons.get(module, {}):
@@ -557,7 +582,7 @@ def report(jobs: list[Job], results: dict[str, dict[str, Any]]) -> bool:
                 print(f"{module}: {job.name}: {found['outcome']}")
         for name in reasons.get(module, {}):
             outcome = name in names and results.get(names[name].key, {}).get("outcome")
-            if outcome not in (*ALIVE, None):
+            if name not in every or (outcome and outcome not in ALIVE):
                 fine = False
                 print(f"{module}: explained, but {'killed' if outcome else 'gone'}: {name}")
     return fine
@@ -577,8 +602,9 @@ def main() -> int:
     parser.add_argument("--modules", nargs="+", choices=MODULES, default=MODULES)
     parser.add_argument("--function", help="only mutants of functions with this in their name")
     parser.add_argument("--limit", type=int, help="at most this many mutants")
-    parser.add_argument("--sample", type=int, help="this many mutants, drawn with --seed")
+    parser.add_argument("--sample", type=int, help="this many of each module, drawn with --seed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tests", nargs="+", default=[], help="files and folders; all of them")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests for each")
     parser.add_argument("--again", action="store_true", help="run known survivors again")
@@ -588,16 +614,19 @@ def main() -> int:
     STORE.mkdir(exist_ok=True)
     sys.path.insert(0, str(ROOT))
     os.chdir(ROOT)
-    jobs = [
-        Job(module, mutant)
-        for module in options.modules
-        for mutant in faults_of(module).mutants
-        if options.function is None or options.function in mutant.function
-    ]
-    if options.sample is not None:
-        jobs = random.Random(options.seed).sample(jobs, min(options.sample, len(jobs)))
+    jobs = []
+    for module in options.modules:
+        inside = [
+            Job(module, mutant)
+            for mutant in faults_of(module).mutants
+            if options.function is None or options.function in mutant.function
+        ]
+        if options.sample is not None:
+            drawn = min(options.sample, len(inside))
+            inside = random.Random(options.seed).sample(inside, drawn)
+        jobs += inside
     if not options.report:
-        lines = known_lines(options.workers, options.stale)
+        lines = known_lines(options.tests, options.workers, options.stale)
         results, suite = read_results(), tests_digest()
 
         def settled(job: Job) -> bool:
@@ -610,7 +639,7 @@ def main() -> int:
         wanted = [job for job in jobs if not settled(job)][: options.limit]
         print(f"{len(wanted)} of {len(jobs)} mutants to run", flush=True)
         if wanted:
-            run(wanted, lines, options.workers, options.budget)
+            run(wanted, lines, options.tests, options.workers, options.budget)
     return 0 if report(jobs, read_results()) else 1
 
 

@@ -130,6 +130,7 @@ def test_the_context_of_the_caller_is_neither_used_nor_changed():
         assert decimal.getcontext() is context and not any(context.flags.values())
 
 
+@pytest.mark.slow
 def test_outputs_on_the_finest_lattice_are_not_those_of_float64_noise():
     """There, exp of a float64 number skips most points, and tells what it was added to."""
     rng, bits, center = default_rng(7), 52, round(0.3 * 2**52)

@@ -57,8 +57,49 @@ def test_log_moment_bounds_that_of_the_exact_law(kind, scale):
         exact = scipy.special.logsumexp(log_law + theta / float(scale) * REACH)
         found = COUNT_NOISES[kind](scale).log_moment(theta)
         assert exact <= found * (1.0 + 1e-9)
-        if kind == "geometric":
-            assert found == pytest.approx(exact, rel=1e-9)
+        # the bound of the discrete Gaussian is that of the normal law
+        assert found == pytest.approx(exact if kind == "geometric" else theta**2 / 2.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(2), Fraction(9)])
+def test_variances_are_those_of_the_laws(scale):
+    exact = {
+        kind: float(np.exp(log_law_of(kind, scale)) @ REACH**2.0)
+        for kind in ("geometric", "gaussian")
+    }
+    variance = {kind: made(scale).variance for kind, made in COUNT_NOISES.items()}
+    assert variance["geometric"] == pytest.approx(exact["geometric"], rel=1e-9)
+    assert variance["laplace"] == pytest.approx(float(2 * scale**2))
+    assert variance["gaussian"] == pytest.approx(float(scale**2))
+    assert exact["gaussian"] <= variance["gaussian"] * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", COUNT_NOISES)
+def test_scales_are_those_of_the_budget_and_at_most_2_to_the_53(kind):
+    made = COUNT_NOISES[kind].calibrated
+    # sensitivity / epsilon, or the root of squared / 2 rho
+    squared = 36 if kind == "gaussian" else 9
+    assert made(3, squared, Fraction(1, 2)).scale == 6
+    least = Fraction(1, 2**107 if kind == "gaussian" else 2**53)
+    assert made(1, 1, least).scale == 2**53
+    with pytest.raises(ValueError, match=r"must give noise of a scale of at most 2\^53, got"):
+        made(1, 1, least * Fraction(99, 100))
+
+
+def test_sigma_is_rounded_up():
+    for rho in (Fraction(1), Fraction(3), Fraction(1, 7), Fraction(5, 3)):
+        square = 1 / (2 * rho)
+        sigma = COUNT_NOISES["gaussian"].calibrated(1, 1, rho).scale
+        assert square < sigma**2 < square * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("kind", COUNT_NOISES)
+def test_draws_are_as_many_as_asked_for_and_made_by_the_seed(kind):
+    one, same, other = (
+        COUNT_NOISES[kind](Fraction(9)).draw(50, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
+    assert one.shape == (50,) and one.dtype.kind == ("f" if kind == "laplace" else "i")
+    assert one.tolist() == same.tolist() != other.tolist()
 
 
 def test_log_moment_of_laplace_noise_by_quadrature():

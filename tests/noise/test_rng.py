@@ -251,6 +251,7 @@ def test_drawn_from_finds_it(source):
     assert drawn_from("def f(rng: np.random.Generator): return rng.random()") == []
 
 
+@pytest.mark.slow
 def test_package_makes_generators_in_named_places_only():
     package = Path(dpq_fast.__file__).parent
     found = {

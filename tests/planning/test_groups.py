@@ -41,6 +41,7 @@ def test_groups_get_the_budget_that_their_keys_leave_them():
     assert public.ranks.expected[0] < moved.ranks.expected[0]
 
 
+@pytest.mark.slow
 def test_many_sizes_of_groups_are_taken_for_near_ones():
     sizes = np.arange(100, 900, 7).tolist()
     plan = dpq.plan(0.5, groups=sizes, bounds=(0, 120), epsilon=0.2, releases=100)

@@ -49,6 +49,7 @@ def test_plans_take_nothing_from_generators():
     assert repr(secure.bit_generator.state) == state
 
 
+@pytest.mark.slow
 def test_all_methods_are_compared():
     plan = dpq.plan(0.5, n=1_000, bounds=(0, 120), method="all", epsilon=[0.3, 1.0], releases=200)
     names = ["joint_exp", "approx_quantiles", "agg_tree", "ind_exp"]
@@ -106,6 +107,7 @@ def test_plan_goes_to_a_frame():
     assert list(frame) == list(plan.columns())
 
 
+@pytest.mark.slow
 def test_plan_is_plotted():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -48,6 +48,7 @@ def test_target_is_reached_by_the_smallest_epsilon(q, options):
     assert f"Smallest epsilon for the target{every}: {plan.needed:.3g}" in str(plan)
 
 
+@pytest.mark.slow
 def test_smaller_targets_need_more():
     needed = [
         dpq.plan([0.25, 0.5], n=2_000, bounds=(0, 120), guess=NORMAL, target=target).needed

@@ -60,6 +60,7 @@ def test_rank_errors_hardly_depend_on_many_records(q, method):
     assert few == pytest.approx(many, rel=0.25)
 
 
+@pytest.mark.slow
 def test_more_releases_leave_less_uncertainty():
     options = dict(n=400, bounds=(0, 120), resolution=1, guess=AGES, epsilon=0.3)
     few, many = (dpq.plan([0.25, 0.5, 0.75], releases=each, **options) for each in (1_000, 20_000))

@@ -61,6 +61,7 @@ def test_what_is_needed_reaches_the_target_on_every_shape(q, options, over):
         assert np.mean(near) >= 0.95 - 5.0 * np.sqrt(0.05 * 0.95 / len(near)), name
 
 
+@pytest.mark.slow
 def test_what_is_needed_reaches_the_target_on_the_ages_of_the_front_page():
     """32% of releases did when a plan knew one column only."""
     ages = np.random.default_rng(0).integers(17, 91, size=2_000)

@@ -39,6 +39,7 @@ def test_plans_of_totals_predict_simulated_releases(name, options):
     )
 
 
+@pytest.mark.slow
 def test_target_of_totals():
     options = dict(n=1_000, q=None, lower=0, upper=10, guess=scipy.stats.uniform(0, 10))
     plan = dpq.plan_mean(target=0.5, **options)

@@ -217,16 +217,16 @@ def test_search_of_groups_pays_for_a_record_that_moves():
 def test_costs_known_values():
     """u A + (u + v) B, worked by hand."""
     yes, no = np.array([True, True]), np.array([False, False])
-    q, rates = np.array([0.2, 0.6]), (1.0, 10.0)
+    q, rates = np.array([0.2, 0.6]), (3.0, 10.0)
     cost = functools.partial(intervals.costs, q, rates=rates, sampled=False)
-    assert cost(yes, yes) == pytest.approx((0.8 * 21.0, 21.0))
-    assert cost(no, yes) == pytest.approx((0.8 + 1.4 * 10.0, 11.0))
-    assert cost(yes, no) == pytest.approx((0.8 + 1.4 * 10.0, 11.0))
+    assert cost(yes, yes) == pytest.approx((0.8 * 23.0, 23.0))
+    assert cost(no, yes) == pytest.approx((0.8 * 3.0 + 1.4 * 10.0, 13.0))
+    assert cost(yes, no) == pytest.approx((0.8 * 3.0 + 1.4 * 10.0, 13.0))
     one = np.array([True])
-    assert intervals.costs(np.array([0.2]), ~one, one, rates, False) == pytest.approx((10.8, 11.0))
-    assert intervals.costs(np.array([0.2]), ~one, one, rates, True) == (11.0, 11.0)
-    assert intervals.costs(q, no, yes, rates, True) == (21.0, 11.0)
-    assert intervals.costs(q, yes, yes, rates, True) == (21.0, 21.0)
+    assert intervals.costs(np.array([0.2]), ~one, one, rates, False) == pytest.approx((12.4, 13.0))
+    assert intervals.costs(np.array([0.2]), ~one, one, rates, True) == (13.0, 13.0)
+    assert intervals.costs(q, no, yes, rates, True) == (23.0, 13.0)
+    assert intervals.costs(q, yes, yes, rates, True) == (23.0, 23.0)
 
 
 def test_sides_that_are_hard_to_tell_from_bounds_are_left_out():
@@ -285,6 +285,21 @@ def test_rates_are_those_of_the_budget_and_the_costs(neighbors, k):
     assert pure_rho(spent.ends) == pytest.approx((1.0 - 0.7**2) * 2.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("sides", SIDES)
+def test_noise_is_shared_by_sides_that_any_level_has(sides):
+    a, b = made([0.2, 0.6], SIDES[sides], "swap", "sample").rates
+    assert a / b == pytest.approx(0.55 / 0.45 if sides in ("above", "below") else 0.45 / 0.275)
+
+
+@pytest.mark.parametrize(("n", "found"), [(10, False), (10_000, True), (None, True)])
+def test_calls_search_for_ends_of_as_many_records_as_are_expected(n, found):
+    request = Request.of(0.95, interval_share=0.3)
+    spent = intervals.calibrate_call(
+        privacy.ind_exp.calibrate, request, q=[0.5], epsilon=1.0, expected_n=n
+    )
+    assert (spent.search.below.tolist(), spent.search.above.tolist()) == ([found], [found])
+
+
 @pytest.mark.parametrize("share", [2.0**-60, 0.1, 0.3, 1.0 / 3.0, 0.7, 1.0 - 2.0**-53])
 def test_parts_of_a_budget_are_never_more_than_all(share):
     request = Request.of(0.9, interval_share=share)
@@ -309,6 +324,8 @@ def test_values_of_a_range_and_ends_have_all_of_rho_and_no_more(rho, share):
     spent = guarantee("joint_exp", epsilon=epsilon, **asked).implied_rho
     assert rho * (1.0 - 1e-9) < spent <= rho
     assert own == share or share is None
+    usual = intervals.epsilon_within(request, levels, rho)
+    assert usual == intervals.epsilon_within(request, levels, rho, "swap", 1)
 
 
 def test_guarantee_is_that_of_values_and_search_together():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpq_fast import privacy
+from dpq_fast.privacy import key_selection
 from dpq_fast.privacy.key_selection import LEAVING, calibrate, keep_probability
 from dpq_fast.reference.key_selection import BITS, keep_probabilities
 
@@ -67,6 +68,19 @@ def test_closed_form_is_the_recurrence(epsilon, delta, neighbors, k):
         short_low, short_high = calibration.bounds(n, 64)
         assert short_low << 192 <= high and low <= short_high << 192
         assert calibration.probability(n) == pytest.approx(step / (1 << BITS), rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_bounds_of_few_digits_hold_those_of_many(epsilon, delta, neighbors):
+    """All that is computed is rounded outwards, however much is lost."""
+    calibration = calibrate(epsilon=epsilon, delta=delta, neighbors=neighbors, max_contributions=3)
+    few, many = (key_selection._curve(calibration, digits) for digits in (5, 60))
+    change = calibration.change
+    for n in {1, 2, 3, 7, change, change + 1, change + 9}:
+        rough, fine = (curve.after(change, n) for curve in (few, many))
+        assert rough.low <= fine.low <= fine.high <= rough.high
+        assert rough.low < rough.high or rough.low in (0, 1)
 
 
 def hockey_stick(p: list[float], q: list[float], epsilon: float) -> float:
@@ -198,7 +212,7 @@ def test_keep_probability_has_the_shape_of_its_argument():
     ("given", "error", "message"),
     [
         (dict(records=-1), ValueError, r"^records must lie in \[0, 2\^53\]$"),
-        (dict(records=2**60), ValueError, r"^records must lie in \[0, 2\^53\]$"),
+        (dict(records=[3, 2**60]), ValueError, r"^records must lie in \[0, 2\^53\]$"),
         (dict(records=1.5), TypeError, "^records must be integers, got dtype float64$"),
         (dict(records=True), TypeError, "^records must be integers, got dtype bool$"),
         (dict(delta=0.0), ValueError, "^delta must be positive: without it no key is ever kept"),

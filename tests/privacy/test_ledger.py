@@ -174,7 +174,7 @@ def test_noted_says_what_charges_are_for(path):
         assert [entry.number for entry in accountant.entries] == [1, 2, 3, 4, 5, 6]
         for wrong, error, message in (
             (1, TypeError, "^what must be a string, got int$"),
-            ("\udc80", ValueError, "^what must be Unicode text, got lone surrogates$"),
+            ("pay \udc80", ValueError, "^what must be Unicode text, got lone surrogates$"),
         ):
             with pytest.raises(error, match=message), accountant.noted(wrong):
                 pass

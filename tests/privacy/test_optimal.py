@@ -72,7 +72,7 @@ def test_optimal_epsilon_spends_delta_to_nine_digits(parts, more):
     left = delta - certain
     # all of it is spent but a relative 1e-9 of each of the two
     slack = 1.1e-9 * (delta + certain)
-    assert least_delta(parts, found) <= delta
+    assert least_delta(parts, found) <= delta - slack / 1.2
     assert least_delta(parts, found * (1.0 - 1e-12)) >= delta - slack - 1e-10 * left
     if certain:
         assert optimal_epsilon(parts, float(certain * (1 + 1.5e-9))) is None
@@ -175,6 +175,8 @@ def test_grid_of_multiples_wastes_nothing():
     step, numbers = optimal._grid(Counter([0.1, 0.2, 0.3, 0.3, 0.5]))
     assert step == pytest.approx(0.1, rel=1e-14)
     assert numbers == {1: 1, 2: 1, 3: 2, 5: 1}
+    for count in (30, optimal.MAX_PARTS):
+        assert optimal._grid(Counter({0.1: count}))[1] == {1: count}  # the coarsest one
 
 
 def test_compose_takes_optimal_composition_where_it_saves():

@@ -46,7 +46,7 @@ NOISES = [name for name in noise.__all__ if hasattr(reference.noise, name)]
 SHARED = ("dpq_fast.privacy", "dpq_fast._checks", "dpq_fast.reference")
 LIBRARIES = {"numpy", "scipy", "randomgen", *sys.stdlib_module_names}
 # Optional, and asked for by the caller.
-OPTIONAL = {"quantile_by.py": {"pandas"}}
+OPTIONAL = {"quantile_by.py": {"pandas"}, "answers.py": {"pandas", "polars", "pyarrow"}}
 SOURCES = sorted(Path(reference.__file__).parent.glob("*.py"))
 
 
