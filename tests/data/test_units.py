@@ -623,3 +623,15 @@ def test_numbers_are_known_at_a_glance():
             assert not are_numbers(x, other)
     for bounds in ([0, 1], (0,), (0, 1, 2), DAYS[0]):
         assert not are_numbers(x, dict(bounds=bounds))
+
+
+def test_what_is_no_column_of_times_is_refused_before_the_charge():
+    accountant = dpq.privacy.Accountant(1.0)
+    frame = pd.DataFrame(dict(a=RECORDS, b=RECORDS))
+    for x, error in ((frame, ValueError), (RECORDS[:, None], ValueError), ("abc", TypeError)):
+        for options in (dict(bounds=DAYS), dict(bounds=DAYS, method="joint_exp")):
+            with pytest.raises(error, match=r"^x must be (a )?one"):
+                dpq.quantile(x, 0.5, epsilon=0.1, accountant=accountant, **options)
+        with pytest.raises(error, match=r"^x must be (a )?one"):
+            dpq.count(x, epsilon=0.1, accountant=accountant)
+    assert accountant.history == ()
