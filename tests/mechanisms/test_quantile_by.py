@@ -1599,6 +1599,7 @@ BAD = [
     ({"by": None}, TypeError, "^by must be a column .* got NoneType$"),
     ({"by": np.array(["a", "b"])}, TypeError, "^groups must be strings as the column by is, got"),
     ({"groups": ["a"], "by": np.arange(2)}, TypeError, "^groups must be integers as the column"),
+    ({"groups": np.arange(2), "by": np.array(["a", "b"])}, TypeError, "^groups must be strings as"),
     ({"x": np.zeros((2, 2))}, ValueError, "x must be one-dimensional"),
     ({"x": ["a", "b"]}, TypeError, "x must hold real numbers"),
     ({"x": dpq.Sample.of([1.0, 2.0], (0, 4))}, TypeError, "x must be"),
