@@ -169,6 +169,7 @@ def strange_decimals(digits: int) -> list[Decimal]:
 
 
 FLOATS = [math.inf, -math.inf, math.nan, 5e-324, -5e-324, 2.2e-308, 1.7976931348623157e308, -0.0]
+FLOATS += [2.0**53 + 2, 2.0**63, -(2.0**63), 2.0**64, 1e300]
 DATES = [date(2020, 1, day) for day in (1, 2, 5, 3)]
 MOMENTS = [datetime(2020, 1, day) for day in (1, 2, 5, 3)]
 ZONES = (timezone.utc, ODD, -1 * timedelta(hours=23, minutes=59), "Asia/Kathmandu", "America/Lima")

@@ -214,17 +214,25 @@ class DuckDB(PushedDown):
         names = ", ".join(f"k{i}" for i in range(len(columns)))
         return f" WHERE ({', '.join(columns)}) IN (SELECT {names} FROM {self._prefix}_keys)"
 
-    def compared(self, name: str) -> str:
+    def returned(self, name: str) -> str:
         quoted = self.quoted(name)
-        return f"CAST({quoted} AS VARCHAR)" if "ENUM(" in self._declared[name] else quoted
+        if self.kind(name) is None:
+            return self._without_nan(f"CAST({quoted} AS DOUBLE)")
+        return quoted
+
+    def compared(self, name: str) -> str:
+        returned = self.returned(name)
+        return f"CAST({returned} AS VARCHAR)" if "ENUM(" in self._declared[name] else returned
 
     def filler(self, name: str, constants: Constants) -> str:
         kind = self.kind(name)
         if kind in (DATES, ZONED):
             return f"CAST('epoch' AS {self._declared[name]})"
-        return {STRINGS: "''", BOOLEANS: "false"}.get(kind, "0")
+        return {STRINGS: "''", BOOLEANS: "false"}.get(kind or "", "0")
 
-    def public(self, key: Any, kind: str, name: str) -> Any:
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind is None:
+            return float(key)
         if kind in (DATES, ZONED):
             step = STEPS[self._declared[name]]
             ticks, rest = divmod(key.nanoseconds, TICKS[step])
@@ -236,8 +244,10 @@ class DuckDB(PushedDown):
                 return None
         return key
 
-    def kind(self, name: str) -> str:
+    def kind(self, name: str) -> str | None:
         declared = self._declared[name].strip('"')
+        if declared in FLOATS:
+            return None
         if declared in WHOLE:
             return INTEGERS
         if declared == "VARCHAR" or declared.startswith("ENUM("):
@@ -342,6 +352,8 @@ class DuckDB(PushedDown):
         import pyarrow as pa
 
         kind = self.kind(name)
+        if kind is None:
+            return pa.array(keys, pa.float64())
         if kind in (STRINGS, BOOLEANS):
             return pa.array(keys, pa.string() if kind == STRINGS else pa.bool_())
         if kind == INTEGERS:

@@ -169,8 +169,10 @@ class Connected(PushedDown):
             return f"CASE WHEN {name} IS NOT NULL THEN 0.0 END"
         refuse(f"dtype {declared}", unit, of_times)
 
-    def kind(self, name: str) -> str:
+    def kind(self, name: str) -> str | None:
         declared = self._declared[name]
+        if declared.is_floating():
+            return None
         if declared.is_integer():
             return INTEGERS
         if declared.is_string():
@@ -196,7 +198,9 @@ class Connected(PushedDown):
     def filler(self, name: str, constants: Constants) -> str:
         return self.key(FILLERS.get(self.kind(name), 0), constants)
 
-    def public(self, key: Any, kind: str, name: str) -> Any:
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind is None:
+            return float(key)
         if kind in (DATES, ZONED):
             return self.time(key.nanoseconds, name)
         if kind == STRINGS:
@@ -300,12 +304,15 @@ class SQLite(Connected):
 
     def returned(self, name: str) -> str:
         quoted, kind = self.quoted(name), self.kind(name)
-        if kind == INTEGERS:
-            return f"CASE WHEN typeof({quoted}) = 'integer' THEN {quoted} END"
+        if kind in (INTEGERS, None):  # either may be in a column of the other
+            return f"CASE WHEN typeof({quoted}) IN ('integer', 'real') THEN {quoted} END"
         if kind == BOOLEANS:
             return f"CASE WHEN {quoted} IN (0, 1) THEN CAST({quoted} AS INTEGER) END"
         # what is no text in the encoding would be an error
         return f"CASE WHEN typeof({quoted}) = 'text' THEN CAST({quoted} AS BLOB) END"
+
+    def gone(self, name: str) -> str:
+        return f"{self.quoted(name)} IS NULL"  # a text among numbers is something
 
     def number(self, name: str, kind: str, constants: Constants) -> str:
         return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN CAST({name} AS REAL) END"
@@ -337,13 +344,18 @@ class SQLite(Connected):
         except OverflowError:  # it has the years of Python
             return None
 
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind in (INTEGERS, None):  # compared exactly, whichever a column has
+            return key if key < 2**63 else float(key)
+        return super().public(key, kind, name)
+
     def key(self, key: Any, constants: Any) -> str:
         name: str = constants.key(key)
         return name
 
     def keys_of(self, column: list[Any], name: str) -> list[Any]:
         kind = self.kind(name)
-        if kind in (INTEGERS, BOOLEANS):
+        if kind in (INTEGERS, BOOLEANS, None):
             return column
         texts = [_decoded(item, self._encoding) for item in column]
         return texts if kind == STRINGS else list(map(_day, texts))
@@ -401,7 +413,7 @@ class Postgres(Connected):
     def among(self, by: tuple[str, ...], groups: Groups, constants: Any, is_public: bool) -> str:
         if is_public:
             return super().among(by, groups, constants, is_public)
-        types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN"}
+        types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN", None: self.DOUBLE}
         constants.keys = self.rows_of(by, groups)
         for own, name in zip(groups.columns, by, strict=True):
             constants.types += ["INTEGER"] * (own.missing is not None)
@@ -435,8 +447,10 @@ class Postgres(Connected):
         )
 
     def returned(self, name: str) -> str:
-        quoted, declared = self.quoted(name), self._declared[name]
-        if self.kind(name) not in (DATES, ZONED):
+        quoted, declared, kind = self.quoted(name), self._declared[name], self.kind(name)
+        if kind is None:
+            return f"NULLIF(CAST({quoted} AS {self.DOUBLE}), 'NaN')"
+        if kind not in (DATES, ZONED):
             return quoted
         if declared.is_date():
             number = f"{quoted} - DATE '1970-01-01'"
@@ -483,6 +497,8 @@ class Postgres(Connected):
         if isinstance(key, str):
             doubled = key.replace("'", "''").replace("\\", "\\\\")
             return f"CAST(E'{doubled}' AS TEXT)"
+        if isinstance(key, float):
+            return constants.public(key)
         return str(key).upper()
 
     def run(self, text: str, constants: Copied) -> tuple[list[str], Sequence[Any]]:
