@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
-from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups
+from dpq_fast.data.keys import (
+    BOOLEANS,
+    CLOCKS,
+    DATES,
+    INTEGERS,
+    KINDS,
+    STRINGS,
+    TIMED,
+    ZONED,
+    Groups,
+)
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
@@ -53,6 +63,7 @@ STEPS = {
     "TIMESTAMP": "us",
     "TIMESTAMP_NS": "ns",
     "TIMESTAMP WITH TIME ZONE": "us",
+    "TIME": "us",
 }
 # Parts of the grid by which records are joined with ranges, and ranges in a part that are few.
 GRID, CROWDED = 2**14, 8
@@ -226,14 +237,15 @@ class DuckDB(PushedDown):
 
     def filler(self, name: str, constants: Constants) -> str:
         kind = self.kind(name)
-        if kind in (DATES, ZONED):
-            return f"CAST('epoch' AS {self._declared[name]})"
+        if kind in TIMED:
+            first = "00:00" if kind == CLOCKS else "epoch"
+            return f"CAST('{first}' AS {self._declared[name]})"
         return {STRINGS: "''", BOOLEANS: "false"}.get(kind or "", "0")
 
     def public(self, key: Any, kind: str | None, name: str) -> Any:
         if kind is None:
             return float(key)
-        if kind in (DATES, ZONED):
+        if kind in TIMED:
             step = STEPS[self._declared[name]]
             ticks, rest = divmod(key.nanoseconds, TICKS[step])
             return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
@@ -254,6 +266,8 @@ class DuckDB(PushedDown):
             return STRINGS
         if declared == "BOOLEAN":
             return BOOLEANS
+        if declared == "TIME":
+            return CLOCKS
         if declared in TIMES and TIMES[declared][0] == INSTANTS:
             return ZONED if TIMES[declared][1] else DATES
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
@@ -359,6 +373,8 @@ class DuckDB(PushedDown):
         if kind == INTEGERS:
             return pa.array(keys, pa.int64() if max(keys, default=0) < 2**63 else pa.decimal128(20))
         step = STEPS[self._declared[name]]
+        if kind == CLOCKS:
+            return pa.array(keys, pa.time64(step))
         zone = "UTC" if kind == ZONED else None
         return pa.array(keys, pa.date32() if step == "D" else pa.timestamp(step, zone))
 

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import (
     BOOLEANS,
+    CLOCKS,
     DATES,
     INTEGERS,
     KINDS,
     STRINGS,
+    TIMED,
     ZONED,
     Groups,
 )
@@ -181,6 +183,8 @@ class Connected(PushedDown):
             return BOOLEANS
         if declared.is_date() or (declared.is_timestamp() and self.DOUBLE != SQLite.DOUBLE):
             return DATES if getattr(declared, "timezone", None) is None else ZONED
+        if declared.is_time() and self.DOUBLE != SQLite.DOUBLE:
+            return CLOCKS
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
 
     def among(
@@ -201,7 +205,7 @@ class Connected(PushedDown):
     def public(self, key: Any, kind: str | None, name: str) -> Any:
         if kind is None:
             return float(key)
-        if kind in (DATES, ZONED):
+        if kind in TIMED:
             return self.time(key.nanoseconds, name)
         if kind == STRINGS:
             return key if (self.NUL or "\0" not in key) and _encodes(key) else None
@@ -450,8 +454,10 @@ class Postgres(Connected):
         quoted, declared, kind = self.quoted(name), self._declared[name], self.kind(name)
         if kind is None:
             return f"NULLIF(CAST({quoted} AS {self.DOUBLE}), 'NaN')"
-        if kind not in (DATES, ZONED):
+        if kind not in TIMED:
             return quoted
+        if kind == CLOCKS:
+            return f"CAST({self.ticks(quoted, declared)[0]} AS BIGINT)"
         if declared.is_date():
             number = f"{quoted} - DATE '1970-01-01'"
         else:
@@ -462,12 +468,14 @@ class Postgres(Connected):
     def keys_of(self, column: list[Any], name: str) -> Any:
         """Times that Python has not, too, but for infinite ones."""
         kind = self.kind(name)
-        if kind not in (DATES, ZONED):
+        if kind not in TIMED:
             return column
         import pyarrow as pa
 
         if self._declared[name].is_date():
             return pa.array(column, pa.date32())
+        if kind == CLOCKS:
+            return pa.array(column, pa.time64("us"))
         return pa.array(column, pa.timestamp("us", "UTC" if kind == ZONED else None))
 
     def ticks(self, name: str, declared: Any) -> tuple[str, int]:

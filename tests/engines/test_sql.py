@@ -180,6 +180,7 @@ POSTGRES = {
     "int64": "BIGINT",
     "bool": "BOOLEAN",
     "date32[day]": "DATE",
+    "time64[us]": "TIME",
     "timestamp[us, tz=UTC]": "TIMESTAMPTZ",
 }
 IBIS = {"sqlite_ibis": SQLITE, "duckdb_ibis": POSTGRES, "postgres_ibis": POSTGRES}
@@ -208,7 +209,7 @@ def through_ibis(backend, types):
 
 
 def text_of(item):
-    return str(item) if isinstance(item, dt.date) else item
+    return str(item) if isinstance(item, (dt.date, dt.time)) else item
 
 
 def shifted(engine_of):
@@ -269,6 +270,7 @@ KEYS = {
     "long floats": (("ward",), np.array([1, 2**63, 2**64 - 1], dtype=np.uint64)),
     "booleans of floats": (("ward",), [True]),
     "strings of floats": (("ward",), ["1"]),
+    "times of day": (("shift",), [dt.time(8), dt.time(0, 0, 0, 7), dt.time(9)]),
     "pairs": (("town", "year"), [("a", 2001), ("b", 2002), ("nowhere", 2000)]),
     "mixed pairs": (("flag", "day"), [(True, dt.date(2020, 1, 1)), (False, dt.date(2020, 1, 2))]),
     "missing strings": (("town",), ["a", None]),
@@ -277,6 +279,7 @@ KEYS = {
     "missing floats": (("ward",), [2**53, None, 1]),
     "missing booleans": (("left",), [True, None]),
     "missing dates": (("last",), [dt.date(2020, 1, 2), None, dt.date(1970, 1, 1)]),
+    "missing times of day": (("shift",), [None, dt.time(8), dt.time(0)]),
     "missing zoned": (("seen",), [None, dt.datetime(2020, 1, 2, tzinfo=dt.timezone.utc)]),
     "missing in pairs": (
         ("town", "born"),
@@ -289,6 +292,9 @@ KEYS = {
 
 # Some are integers, some are none.
 WARDS = [0.0, -0.0, 1.0, 1.0, 2.0**53, -(2.0**53), 2.0**63, np.nan, 0.5, -1e300, np.inf, 5e-324]
+
+
+SHIFTS = [dt.time(8), dt.time(0), None, dt.time(0, 0, 0, 7), dt.time.max, dt.time(8)]
 
 
 def rows_of_groups(n=900):
@@ -310,6 +316,7 @@ def rows_of_groups(n=900):
             "left": pa.array(gaps[0], mask=gaps[1]),
             "last": pa.array(days, pa.date32(), mask=gaps[2]),
             "ward": pa.array(wards, mask=gaps[2]),
+            "shift": pa.array((SHIFTS * n)[:n], pa.time64("us")),
             "seen": pa.array(days.astype("M8[us]"), mask=gaps[3]).cast(pa.timestamp("us", "UTC")),
         }
     )
@@ -941,8 +948,8 @@ def test_logs_of_postgres_hold_no_record_and_no_table_stays(postgres, postgres_i
 
 def known_to(request, by):
     """Skip what a data base has no type for."""
-    if {"when", "seen"} & set(by) and "sqlite" in request.node.name:
-        pytest.skip("SQLite has no times with a zone")
+    if {"when", "seen", "shift"} & set(by) and "sqlite" in request.node.name:
+        pytest.skip("SQLite has no times with a zone, and none of the day")
 
 
 # Keys that are missing, or floats, differ by type alone: one of them does, the gate runs all.
@@ -997,6 +1004,7 @@ def test_members_and_single_groups_are_those_in_memory(name, engine_of, request)
         ("day",),
         ("when",),
         ("ward",),
+        ("shift",),
         ("town", "flag"),
         ("day", "year"),
     ],
