@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpq_fast import _checks
@@ -217,3 +219,37 @@ def test_a_pair_of_functions_is_known_by_the_first():
 
     (part,) = _checks.check_prior((cdf, None), (0.0, 1.0))[1]
     assert part.source is part.cdf is cdf and part.ppf is None
+
+
+def test_bounds_without_end_are_the_farthest_quantiles_of_a_mixture():
+    def uniform(low: float, high: float) -> tuple[Any, Any]:
+        return (
+            lambda x: np.clip((x - low) / (high - low), 0.0, 1.0),
+            lambda level: low + level * (high - low),
+        )
+
+    prior = [(1.0, uniform(-3.0, 4.0)), (2.0, uniform(-1.0, 9.0))]
+    for given, expected in (
+        ((-math.inf, math.inf), (-3.0 + 7e-9, 9.0 - 1e-8)),
+        ((-math.inf, 2.0), (-3.0 + 7e-9, 2.0)),
+        ((0.0, math.inf), (0.0, 9.0 - 1e-8)),
+    ):
+        bounds, parts = _checks.check_prior(prior, given)
+        assert bounds == pytest.approx(expected, rel=1e-14)
+        assert [part.weight for part in parts] == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_a_frame_is_a_column_if_it_has_one():
+    """Before a record is read."""
+    _checks.check_column(pd.DataFrame(dict(a=[1.0])))
+    with pytest.raises(ValueError, match=r"^x must be one column, got a frame of 2: choose one"):
+        _checks.check_column(pd.DataFrame(dict(a=[1.0], b=[2.0])))
+
+
+def test_names_are_those_of_one_column_each():
+    _checks.check_named("by", ["b", "a"], ["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"^by must have names of one column each, got 'a' for 2$"):
+        _checks.check_named("by", ["b", "a"], ["a", "b", "a"])
+    for columns, listed in ((20, "18, 19"), (21, r"18, 19, \.\.\.")):
+        with pytest.raises(ValueError, match=f"^by must be some of .* 'x' where .* {listed}$"):
+            _checks.check_named("by", ["x"], range(columns))

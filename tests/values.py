@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -169,6 +169,7 @@ def strange_decimals(digits: int) -> list[Decimal]:
 
 
 FLOATS = [math.inf, -math.inf, math.nan, 5e-324, -5e-324, 2.2e-308, 1.7976931348623157e308, -0.0]
+FLOATS += [2.0**53 + 2, 2.0**63, -(2.0**63), 2.0**64, 1e300]
 DATES = [date(2020, 1, day) for day in (1, 2, 5, 3)]
 MOMENTS = [datetime(2020, 1, day) for day in (1, 2, 5, 3)]
 ZONES = (timezone.utc, ODD, -1 * timedelta(hours=23, minutes=59), "Asia/Kathmandu", "America/Lima")
@@ -311,6 +312,27 @@ KINDS: dict[str, Kind] = {
         )
     },
     **{f"durations in {unit}": of_lengths(unit) for unit in ("s", "ms", "us", "ns")},
+    "times of day": Kind(
+        [time(8), time(9, 30)],
+        [time.min, time.max, time(8, 0, 0, 1)],
+        OBJECTS
+        | {
+            "pandas, Arrow": of_pandas(pd.ArrowDtype(pa.time64("us"))),
+            "polars": of_polars(pl.Time),
+            "Arrow": of_arrow(pa.time64("us")),
+        }
+        | encoded(of_arrow(pa.time64("us"))),
+    ),
+    "nanoseconds since midnight": Kind(
+        [8 * 3_600 * 10**9, 9 * 3_600 * 10**9],
+        [1, 86_400 * 10**9, -1, 2**63 - 1, -(2**63)],
+        {
+            "Arrow": lambda values: pa.array(values, pa.int64()).view(pa.time64("ns")),
+            "Arrow, dictionary": lambda values: (
+                pa.array(values, pa.int64()).view(pa.time64("ns")).dictionary_encode()
+            ),
+        },
+    ),
     "datetimes": Kind(
         MOMENTS,
         [datetime.min, datetime.max],

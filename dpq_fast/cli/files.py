@@ -343,8 +343,8 @@ class DuckDBFile(Source):
 
     def kind(self, name: str) -> str | None:
         with refusals():
-            kind: str = self._engine.kind(name)
-        return kind
+            kind: str | None = self._engine.kind(name)
+        return kind or INTEGERS  # of floats
 
     def table(self, units: Mapping[str, AnyUnit], keys: Sequence[str], workers: int) -> Table:
         return Table(Guarded(lambda: self._table, self.names, self.label))

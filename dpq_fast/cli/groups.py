@@ -12,13 +12,14 @@ import click
 
 from dpq_fast.cli.files import Source
 from dpq_fast.cli.options import Grouping
-from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, ZONED
+from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, ZONED
 
 WORDS = {
     INTEGERS: "whole numbers",
     BOOLEANS: "true or false",
     DATES: "dates (2026-01-31)",
     ZONED: "dates with a zone (2026-01-31T00:00+00:00)",
+    CLOCKS: "times of day (08:30)",
 }
 
 
@@ -112,6 +113,8 @@ def _key(text: str, kind: str | None, name: str) -> Any:
             if moment.tzinfo is None:
                 raise ValueError
             return moment
+        if kind == CLOCKS:
+            return datetime.time.fromisoformat(text)
     except (KeyError, ValueError):
         raise click.UsageError(
             f"groups must be {WORDS[str(kind)]}, as {name} is declared, got {text!r}"

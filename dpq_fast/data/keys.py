@@ -1,9 +1,10 @@
 """Keys of groups: the public ones, those of the records, and which of the former each of these is.
 
-A key is an integer, a string, a boolean, a date, or a period or an interval of pandas, or a tuple
-of such where there are several columns; a float that is whole is an integer. What a column declares
-may be refused. What it holds may not: a record whose key is of another type, or none of the public
-ones, is in no group, and neither is one whose key is missing, unless None is a public key.
+A key is an integer, a string, a boolean, a date, a time of day, or a period or an interval of
+pandas, or a tuple of such where there are several columns; a float that is whole is an integer.
+What a column declares may be refused. What it holds may not: a record whose key is of another type,
+or none of the public ones, is in no group, and neither is one whose key is missing, unless None is
+a public key.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from dpq_fast.data.units import ANSWERED, EPOCH, INSTANTS, LARGEST, TICKS, Time,
 TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
 
 INTEGERS, STRINGS, BOOLEANS, DATES = "integers", "strings", "booleans", "dates"
-ZONED, PERIODS, INTERVALS = "dates with a zone", "periods", "intervals"
-KINDS = "integers, strings, booleans, dates, periods or intervals"
+ZONED, CLOCKS, PERIODS, INTERVALS = "dates with a zone", "times of day", "periods", "intervals"
+KINDS = "integers, strings, booleans, dates, times of day, periods or intervals"
+# Kinds whose keys are compared as instants.
+TIMED = (DATES, ZONED, CLOCKS)
 # Types of pandas, by their names: it need not be there.
 OF_PANDAS = {"Period": PERIODS, "Interval": INTERVALS}
 
@@ -63,18 +66,18 @@ LAYOUTS = {
 
 
 class Instant(NamedTuple):
-    """A date as it is compared: that of a day is its first moment.
+    """A date or a time of day as it is compared: that of a day is its first moment.
 
     Attributes
     ----------
     nanoseconds : int
-        Since 1970.
-    zoned : bool
-        Whether it is in a time zone, and so the same everywhere.
+        Since 1970, or since midnight.
+    kind : str
+        One of `TIMED`: dates in a time zone are the same everywhere.
     """
 
     nanoseconds: int
-    zoned: bool
+    kind: str
 
 
 def comparable(key: Any) -> Any:
@@ -82,10 +85,16 @@ def comparable(key: Any) -> Any:
     if isinstance(key, tuple):
         return key if isinstance(key, Instant) else tuple(map(comparable, key))
     of_arrow = hasattr(key, "as_py")
+    if of_arrow and str(key.type).startswith(("time32", "time64")):  # which Python may not have
+        return Instant(key.value * TICKS[key.type.unit], CLOCKS) if key.is_valid else None
+    if isinstance(key, datetime.time):
+        since = datetime.datetime.combine(EPOCH, key.replace(tzinfo=None)) - EPOCH
+        within = since // datetime.timedelta(microseconds=1) * 1_000
+        return Instant(within, CLOCKS) if key.tzinfo is None else NO_KEY
     if of_arrow or isinstance(key, (datetime.date, np.datetime64)):
         time = Time.of(key)  # None for one that is missing
         if time is not None and time.kind == INSTANTS:
-            return Instant(time.nanoseconds, time.zone is not None)
+            return Instant(time.nanoseconds, DATES if time.zone is None else ZONED)
         if of_arrow and time is None:
             key = key.as_py()
         elif not is_missing(key):  # a length, or of a unit that has none
@@ -98,18 +107,23 @@ def comparable(key: Any) -> Any:
 def date_of(moment: Instant) -> Any:
     """A date for a moment: a day, a time, or where it is none of Python's, NumPy's.
 
-    One with a zone that Python does not have is a moment still.
+    One with a zone, or of a day, that Python does not have is a moment still.
     """
     days, within = divmod(moment.nanoseconds, TICKS["D"])
+    zoned = moment.kind == ZONED
+    if moment.kind == CLOCKS:
+        if days or within % 1_000:
+            return moment
+        return (EPOCH + datetime.timedelta(microseconds=within // 1_000)).time()
     try:
-        if within == 0 and not moment.zoned:
+        if within == 0 and not zoned:
             return EPOCH.date() + datetime.timedelta(days=days)
         if within % 1_000 == 0:
-            start = _EPOCH_OF_ZONES if moment.zoned else EPOCH
+            start = _EPOCH_OF_ZONES if zoned else EPOCH
             return start + datetime.timedelta(days=days, microseconds=within // 1_000)
     except OverflowError:
         pass
-    if moment.zoned:
+    if zoned:
         return moment
     for unit in (*ANSWERED, "h", "m", "W"):
         ticks, rest = divmod(moment.nanoseconds, TICKS[unit])
@@ -121,7 +135,7 @@ def date_of(moment: Instant) -> Any:
 def kind_of(key: Any) -> str | None:
     """What a key is, as it is compared."""
     if isinstance(key, Instant):
-        return ZONED if key.zoned else DATES
+        return key.kind
     if isinstance(key, (bool, np.bool_)):
         return BOOLEANS
     if isinstance(key, (int, np.integer)) and not isinstance(key, np.timedelta64):
@@ -229,13 +243,13 @@ class PublicKeys:
     def compared(self) -> list[Any]:
         """The keys as they are compared."""
         if self.moments is not None:
-            return [Instant(nanoseconds, False) for nanoseconds in self.moments.tolist()]
+            return [Instant(nanoseconds, DATES) for nanoseconds in self.moments.tolist()]
         keys = self.keys.tolist()
         return list(map(comparable, keys)) if self._may_be_dates else keys
 
     @property
     def _may_be_dates(self) -> bool:
-        return self.kind in (None, DATES, ZONED)
+        return self.kind in (None, *TIMED)
 
     @cached_property
     def _place(self) -> dict[Any, int]:
@@ -292,7 +306,7 @@ class PublicKeys:
             steps_of, rests = np.divmod(self.moments, unit)
             (places,) = np.nonzero(rests == 0)  # others are no dates of the column
             keys = steps_of[places]
-        elif self.kind in (DATES, ZONED):
+        elif self.kind in TIMED:
             steps = [divmod(key.nanoseconds, unit) for key in self.compared]
             fits = [
                 (g, step) for g, (step, rest) in enumerate(steps) if rest == 0 and abs(step) < 2**63
@@ -775,7 +789,7 @@ class Column(NamedTuple):
         if self.items is None:
             assert self.codes is not None
             gone = np.zeros(len(self), dtype=np.bool_) if self.missing is None else self.missing
-            if self.kind in (DATES, ZONED):
+            if self.kind in TIMED:
                 gone = gone | (self.codes == NO_TIME)
             return gone if self.others is None else gone & ~self.others
         if _is_arrow(self.items):
@@ -893,6 +907,7 @@ def _kind_by_name(name: str) -> str | None:
         (STRINGS, ("string", "large_string", "categorical", "enum")),
         (BOOLEANS, ("bool",)),
         (DATES, ("date", "timestamp")),
+        (CLOCKS, ("time",)),
     ):
         if name.startswith(starts):
             return kind
@@ -988,8 +1003,8 @@ def _of_polars(by: Any, kind: str | None) -> Column:
     if kind is None or "128" in _name_of(by.dtype):
         return Column(None, by.to_list(), None, kind)
     unit = 1
-    if kind in (DATES, ZONED):
-        unit = TICKS[getattr(by.dtype, "time_unit", "D")]
+    if kind in TIMED:
+        unit = 1 if kind == CLOCKS else TICKS[getattr(by.dtype, "time_unit", "D")]
         by = by.to_physical()
     missing = by.is_null().to_numpy() if by.null_count() else None
     if kind == BOOLEANS:
@@ -1027,9 +1042,9 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     unit = 1
     if kind == BOOLEANS:
         by = by.cast(pyarrow.uint8())
-    elif kind in (DATES, ZONED):
+    elif kind in TIMED:
         unit = TICKS["D" if types.is_date32(by.type) else getattr(by.type, "unit", "ms")]
-        by = by.cast(pyarrow.int32() if types.is_date32(by.type) else pyarrow.int64())
+        by = by.cast(pyarrow.int32() if by.type.bit_width == 32 else pyarrow.int64())
     missing = by.is_null().to_numpy(zero_copy_only=False) if by.null_count else None
     values = by.fill_null(0).to_numpy(zero_copy_only=False)
     return Column(values, None, missing, kind, unit)
@@ -1065,7 +1080,7 @@ def _of_encoded(by: Any, kind: str | None) -> Column:
     if str(items.type) in LAYOUTS:
         items = pyarrow.chunked_array([items])
     else:
-        items = items.to_pylist()
+        items = list(items) if kind in TIMED else items.to_pylist()  # Python has not all times
     return Column(codes.to_numpy(zero_copy_only=False), items, None, kind)
 
 
@@ -1078,8 +1093,8 @@ class KeyCounts(NamedTuple):
     Attributes
     ----------
     keys : list
-        Those that there are, ascending: integers before strings, those before dates, and periods
-        and intervals last.
+        Those that there are, ascending: integers before strings, those before dates and times of
+        day, and periods and intervals last.
     counts : ndarray of int64
         Positive.
     """
@@ -1181,8 +1196,8 @@ def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
         values, places = np.unique(codes, return_inverse=True)
         keys: list[Any] = values.tolist()
         missing = column.missing
-        if column.kind in (DATES, ZONED):
-            keys = [Instant(key * column.unit, column.kind == ZONED) for key in keys]
+        if column.kind in TIMED:
+            keys = [Instant(key * column.unit, column.kind) for key in keys]
             gone = codes == NO_TIME
             missing = gone if missing is None else gone | missing
         return keys, places if missing is None else np.where(missing, -1, places)
@@ -1219,7 +1234,7 @@ def _rank(key: Any) -> tuple[int, Any]:
         key = key.freqstr, key.ordinal
     elif kind == INTERVALS:
         key = *map(_rank_of_end, (key.left, key.right)), key.closed
-    return (INTEGERS, STRINGS, DATES, ZONED, PERIODS, INTERVALS).index(kind), key
+    return (INTEGERS, STRINGS, *TIMED, PERIODS, INTERVALS).index(kind), key
 
 
 def _rank_of_end(end: Any) -> tuple[str, Any]:

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
-from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups
+from dpq_fast.data.keys import (
+    BOOLEANS,
+    CLOCKS,
+    DATES,
+    INTEGERS,
+    KINDS,
+    STRINGS,
+    TIMED,
+    ZONED,
+    Groups,
+)
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
@@ -53,6 +63,7 @@ STEPS = {
     "TIMESTAMP": "us",
     "TIMESTAMP_NS": "ns",
     "TIMESTAMP WITH TIME ZONE": "us",
+    "TIME": "us",
 }
 # Parts of the grid by which records are joined with ranges, and ranges in a part that are few.
 GRID, CROWDED = 2**14, 8
@@ -214,18 +225,27 @@ class DuckDB(PushedDown):
         names = ", ".join(f"k{i}" for i in range(len(columns)))
         return f" WHERE ({', '.join(columns)}) IN (SELECT {names} FROM {self._prefix}_keys)"
 
-    def compared(self, name: str) -> str:
+    def returned(self, name: str) -> str:
         quoted = self.quoted(name)
-        return f"CAST({quoted} AS VARCHAR)" if "ENUM(" in self._declared[name] else quoted
+        if self.kind(name) is None:
+            return self._without_nan(f"CAST({quoted} AS DOUBLE)")
+        return quoted
+
+    def compared(self, name: str) -> str:
+        returned = self.returned(name)
+        return f"CAST({returned} AS VARCHAR)" if "ENUM(" in self._declared[name] else returned
 
     def filler(self, name: str, constants: Constants) -> str:
         kind = self.kind(name)
-        if kind in (DATES, ZONED):
-            return f"CAST('epoch' AS {self._declared[name]})"
-        return {STRINGS: "''", BOOLEANS: "false"}.get(kind, "0")
+        if kind in TIMED:
+            first = "00:00" if kind == CLOCKS else "epoch"
+            return f"CAST('{first}' AS {self._declared[name]})"
+        return {STRINGS: "''", BOOLEANS: "false"}.get(kind or "", "0")
 
-    def public(self, key: Any, kind: str, name: str) -> Any:
-        if kind in (DATES, ZONED):
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind is None:
+            return float(key)
+        if kind in TIMED:
             step = STEPS[self._declared[name]]
             ticks, rest = divmod(key.nanoseconds, TICKS[step])
             return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
@@ -236,14 +256,18 @@ class DuckDB(PushedDown):
                 return None
         return key
 
-    def kind(self, name: str) -> str:
+    def kind(self, name: str) -> str | None:
         declared = self._declared[name].strip('"')
+        if declared in FLOATS:
+            return None
         if declared in WHOLE:
             return INTEGERS
         if declared == "VARCHAR" or declared.startswith("ENUM("):
             return STRINGS
         if declared == "BOOLEAN":
             return BOOLEANS
+        if declared == "TIME":
+            return CLOCKS
         if declared in TIMES and TIMES[declared][0] == INSTANTS:
             return ZONED if TIMES[declared][1] else DATES
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
@@ -342,11 +366,15 @@ class DuckDB(PushedDown):
         import pyarrow as pa
 
         kind = self.kind(name)
+        if kind is None:
+            return pa.array(keys, pa.float64())
         if kind in (STRINGS, BOOLEANS):
             return pa.array(keys, pa.string() if kind == STRINGS else pa.bool_())
         if kind == INTEGERS:
             return pa.array(keys, pa.int64() if max(keys, default=0) < 2**63 else pa.decimal128(20))
         step = STEPS[self._declared[name]]
+        if kind == CLOCKS:
+            return pa.array(keys, pa.time64(step))
         zone = "UTC" if kind == ZONED else None
         return pa.array(keys, pa.date32() if step == "D" else pa.timestamp(step, zone))
 

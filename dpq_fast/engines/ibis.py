@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import (
     BOOLEANS,
+    CLOCKS,
     DATES,
     INTEGERS,
     KINDS,
     STRINGS,
+    TIMED,
     ZONED,
     Groups,
 )
@@ -169,8 +171,10 @@ class Connected(PushedDown):
             return f"CASE WHEN {name} IS NOT NULL THEN 0.0 END"
         refuse(f"dtype {declared}", unit, of_times)
 
-    def kind(self, name: str) -> str:
+    def kind(self, name: str) -> str | None:
         declared = self._declared[name]
+        if declared.is_floating():
+            return None
         if declared.is_integer():
             return INTEGERS
         if declared.is_string():
@@ -179,6 +183,8 @@ class Connected(PushedDown):
             return BOOLEANS
         if declared.is_date() or (declared.is_timestamp() and self.DOUBLE != SQLite.DOUBLE):
             return DATES if getattr(declared, "timezone", None) is None else ZONED
+        if declared.is_time() and self.DOUBLE != SQLite.DOUBLE:
+            return CLOCKS
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
 
     def among(
@@ -196,8 +202,10 @@ class Connected(PushedDown):
     def filler(self, name: str, constants: Constants) -> str:
         return self.key(FILLERS.get(self.kind(name), 0), constants)
 
-    def public(self, key: Any, kind: str, name: str) -> Any:
-        if kind in (DATES, ZONED):
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind is None:
+            return float(key)
+        if kind in TIMED:
             return self.time(key.nanoseconds, name)
         if kind == STRINGS:
             return key if (self.NUL or "\0" not in key) and _encodes(key) else None
@@ -300,12 +308,15 @@ class SQLite(Connected):
 
     def returned(self, name: str) -> str:
         quoted, kind = self.quoted(name), self.kind(name)
-        if kind == INTEGERS:
-            return f"CASE WHEN typeof({quoted}) = 'integer' THEN {quoted} END"
+        if kind in (INTEGERS, None):  # either may be in a column of the other
+            return f"CASE WHEN typeof({quoted}) IN ('integer', 'real') THEN {quoted} END"
         if kind == BOOLEANS:
             return f"CASE WHEN {quoted} IN (0, 1) THEN CAST({quoted} AS INTEGER) END"
         # what is no text in the encoding would be an error
         return f"CASE WHEN typeof({quoted}) = 'text' THEN CAST({quoted} AS BLOB) END"
+
+    def gone(self, name: str) -> str:
+        return f"{self.quoted(name)} IS NULL"  # a text among numbers is something
 
     def number(self, name: str, kind: str, constants: Constants) -> str:
         return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN CAST({name} AS REAL) END"
@@ -337,13 +348,18 @@ class SQLite(Connected):
         except OverflowError:  # it has the years of Python
             return None
 
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        if kind in (INTEGERS, None):  # compared exactly, whichever a column has
+            return key if key < 2**63 else float(key)
+        return super().public(key, kind, name)
+
     def key(self, key: Any, constants: Any) -> str:
         name: str = constants.key(key)
         return name
 
     def keys_of(self, column: list[Any], name: str) -> list[Any]:
         kind = self.kind(name)
-        if kind in (INTEGERS, BOOLEANS):
+        if kind in (INTEGERS, BOOLEANS, None):
             return column
         texts = [_decoded(item, self._encoding) for item in column]
         return texts if kind == STRINGS else list(map(_day, texts))
@@ -401,7 +417,7 @@ class Postgres(Connected):
     def among(self, by: tuple[str, ...], groups: Groups, constants: Any, is_public: bool) -> str:
         if is_public:
             return super().among(by, groups, constants, is_public)
-        types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN"}
+        types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN", None: self.DOUBLE}
         constants.keys = self.rows_of(by, groups)
         for own, name in zip(groups.columns, by, strict=True):
             constants.types += ["INTEGER"] * (own.missing is not None)
@@ -435,9 +451,13 @@ class Postgres(Connected):
         )
 
     def returned(self, name: str) -> str:
-        quoted, declared = self.quoted(name), self._declared[name]
-        if self.kind(name) not in (DATES, ZONED):
+        quoted, declared, kind = self.quoted(name), self._declared[name], self.kind(name)
+        if kind is None:
+            return f"NULLIF(CAST({quoted} AS {self.DOUBLE}), 'NaN')"
+        if kind not in TIMED:
             return quoted
+        if kind == CLOCKS:
+            return f"CAST({self.ticks(quoted, declared)[0]} AS BIGINT)"
         if declared.is_date():
             number = f"{quoted} - DATE '1970-01-01'"
         else:
@@ -448,12 +468,14 @@ class Postgres(Connected):
     def keys_of(self, column: list[Any], name: str) -> Any:
         """Times that Python has not, too, but for infinite ones."""
         kind = self.kind(name)
-        if kind not in (DATES, ZONED):
+        if kind not in TIMED:
             return column
         import pyarrow as pa
 
         if self._declared[name].is_date():
             return pa.array(column, pa.date32())
+        if kind == CLOCKS:
+            return pa.array(column, pa.time64("us"))
         return pa.array(column, pa.timestamp("us", "UTC" if kind == ZONED else None))
 
     def ticks(self, name: str, declared: Any) -> tuple[str, int]:
@@ -483,6 +505,8 @@ class Postgres(Connected):
         if isinstance(key, str):
             doubled = key.replace("'", "''").replace("\\", "\\\\")
             return f"CAST(E'{doubled}' AS TEXT)"
+        if isinstance(key, float):
+            return constants.public(key)
         return str(key).upper()
 
     def run(self, text: str, constants: Copied) -> tuple[list[str], Sequence[Any]]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.columns import AnyUnit
-from dpq_fast.data.keys import BOOLEANS, STRINGS, Groups, comparable
+from dpq_fast.data.keys import BOOLEANS, INTEGERS, STRINGS, Groups, comparable, kind_of
 from dpq_fast.data.queries import (
     AnyMissing,
     BinCounts,
@@ -776,7 +776,7 @@ class PushedDown(Declaring):
         for own, name in zip(groups.columns, by, strict=True):
             key = self.compared(name)
             if own.missing is not None:
-                gone = f"{self.quoted(name)} IS NULL"
+                gone = self.gone(name)
                 compared.append(f"CASE WHEN {gone} THEN 1 ELSE 0 END")
                 key = f"CASE WHEN {gone} THEN {self.filler(name, constants)} ELSE {key} END"
             compared.append(key)
@@ -791,12 +791,17 @@ class PushedDown(Declaring):
             if own.missing is not None:
                 columns.append(own.missing.astype(int).tolist())
             columns.append(
-                [
-                    FILLERS.get(kind, 0) if key is None else self.public(key, kind, name)
-                    for key in map(comparable, own.keys.tolist())
-                ]
+                [self._given(key, kind, name) for key in map(comparable, own.keys.tolist())]
             )
         return [row for row in zip(*columns, strict=True) if None not in row]
+
+    def _given(self, key: Any, kind: str | None, name: str) -> Any:
+        """A public key as `public` has it, or what is compared in place of one that is missing."""
+        if key is None:
+            return FILLERS.get(kind, 0)
+        if kind is None and kind_of(key) not in (INTEGERS, BOOLEANS):  # no float
+            return None
+        return self.public(key, kind, name)
 
     # What data bases have their own words for
 
@@ -838,16 +843,24 @@ class PushedDown(Declaring):
         """A value that is an integer, as one of 64 bits."""
 
     @abstractmethod
-    def kind(self, name: str) -> str:
-        """The kind of a column of keys, by its declared type; other types are refused."""
+    def kind(self, name: str) -> str | None:
+        """The kind of a column of keys, by its declared type; other types are refused.
+
+        None for floats, of which whole ones are keys: a statement may return others, too.
+        """
 
     def compared(self, name: str) -> str:
         """What public keys are compared with."""
         return self.quoted(name)
 
+    def gone(self, name: str) -> str:
+        """Whether a key is missing: NaN is, an infinite time is not."""
+        key = self.returned(name) if self.kind(name) is None else self.quoted(name)
+        return f"{key} IS NULL"
+
     @abstractmethod
-    def public(self, key: Any, kind: str, name: str) -> Any:
-        """A public key as a column of its type may have it, None if it can not."""
+    def public(self, key: Any, kind: str | None, name: str) -> Any:
+        """A public key as a column of its type may have it, or near it; None if it can not."""
 
     @abstractmethod
     def filler(self, name: str, constants: Constants) -> str:

@@ -155,14 +155,15 @@ def is_key(part: Any) -> bool:
 
 
 def rank(part: Any) -> tuple[int, Any]:
-    """Integers before strings, those before dates, and periods and intervals last."""
+    """Integers before strings, those before dates and times of day, then periods and intervals."""
     own = kind_of_pandas(part)
     if own == "periods":
-        return 4, (part.freqstr, part.ordinal)
+        return 5, (part.freqstr, part.ordinal)
     if own == "intervals":
-        return 5, (end(part.left), end(part.right), part.closed)
-    kind = 0 if isinstance(part, int) else 1 if isinstance(part, str) else 2 + part[1]
-    return kind, part
+        return 6, (end(part.left), end(part.right), part.closed)
+    if isinstance(part, tuple):
+        return 4 if part[1] is None else 2 + part[1], part
+    return int(isinstance(part, str)), part
 
 
 def end(value: Any) -> tuple[int, Any]:

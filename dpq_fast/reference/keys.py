@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import aligned, named_keys
 from dpq_fast.reference.columns import declared_type, is_missing
 
-KINDS = "integers, strings, booleans, dates, periods or intervals"
+KINDS = "integers, strings, booleans, dates, times of day, periods or intervals"
 # Types of pandas whose items are compared as they are, and their kinds.
 OF_PANDAS = {"Period": "periods", "Interval": "intervals"}
 # What is no key, and not missing either, as it is compared.
@@ -147,7 +147,7 @@ def key_of(item: Any) -> Any:
     """A key as it is compared; None for one that is missing.
 
     Booleans are the integers that they are to Python; a date is nanoseconds, and whether it is in a
-    zone; a period or an interval is itself.
+    zone, a time of day is nanoseconds and None; a period or an interval is itself.
     """
     if hasattr(item, "as_py"):  # pyarrow
         item = item.as_py()
@@ -161,6 +161,9 @@ def key_of(item: Any) -> Any:
         return str(item)
     if kind_of_pandas(item) is not None:
         return item
+    if isinstance(item, datetime.time) and item.tzinfo is None:
+        seconds = (item.hour * 60 + item.minute) * 60 + item.second
+        return seconds * 10**9 + item.microsecond * 1_000, None
     if not isinstance(item, (datetime.date, np.datetime64)):
         return NO_KEY
     zoned = getattr(item, "tzinfo", None) is not None
@@ -187,6 +190,8 @@ def shown(key: Any, kind: str | None) -> Any:
     if not isinstance(key, tuple):
         return bool(key) if kind == "booleans" else key
     nanoseconds, zoned = key
+    if zoned is None:
+        return (datetime.datetime.min + datetime.timedelta(microseconds=nanoseconds / 1_000)).time()
     start = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc if zoned else None)
     try:
         date = start + datetime.timedelta(microseconds=nanoseconds // 1_000)
@@ -203,7 +208,7 @@ def kind_of(item: Any) -> str | None:
         return "booleans"
     key = key_of(item)
     if isinstance(key, tuple):
-        return "dates with a zone" if key[1] else "dates"
+        return {None: "times of day", False: "dates", True: "dates with a zone"}[key[1]]
     return {int: "integers", str: "strings"}.get(type(key)) or kind_of_pandas(key)
 
 
@@ -262,4 +267,6 @@ def check_column(by: Any) -> str | None:
         if name.startswith("datetime64[") and "," in name:  # pandas
             zone = True
         return "dates with a zone" if zone else "dates"
+    if name.startswith(("time32", "time64")) or name == "time":
+        return "times of day"
     raise TypeError(f"by must hold {KINDS}, got dtype {declared}")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast.data.columns import as_column
-from dpq_fast.data.units import Time, Timed, default_step, of_text, unit_of
+from dpq_fast.data.units import Time, Timed, are_numbers, default_step, of_text, unit_of
 from dpq_fast.reference.columns import steps
 
 DAYS = np.datetime64("2020-01-01"), np.datetime64("2021-01-01")
@@ -604,3 +604,34 @@ def test_numbers_as_text_are_refused():
         dpq.median([1.0], epsilon=1.0, bounds=(0, 9), resolution="1")
     with pytest.raises(TypeError, match=r"^bounds\[0\] must be one of durations, as its peers, g"):
         dpq.median([1.0], epsilon=1.0, bounds=(0, 9), resolution="1h")
+
+
+def test_numbers_are_known_at_a_glance():
+    x = np.ones(3)
+    for numbers in ({}, dict(bounds=(0, 1.0)), dict(lower=None, upper=3, resolution=0.5)):
+        assert are_numbers(x, numbers)
+    assert not are_numbers([1.0], dict(bounds=(0, 1)))
+    ends = DAYS[0], "2020-01-01", dt.date(2020, 1, 1), dt.timedelta(1), np.float64(1.0)
+    for end in ends:
+        for other in (
+            dict(bounds=(end, 1)),
+            dict(bounds=(1, end)),
+            dict(lower=end),
+            dict(upper=end),
+            dict(resolution=end),
+        ):
+            assert not are_numbers(x, other)
+    for bounds in ([0, 1], (0,), (0, 1, 2), DAYS[0]):
+        assert not are_numbers(x, dict(bounds=bounds))
+
+
+def test_what_is_no_column_of_times_is_refused_before_the_charge():
+    accountant = dpq.privacy.Accountant(1.0)
+    frame = pd.DataFrame(dict(a=RECORDS, b=RECORDS))
+    for x, error in ((frame, ValueError), (RECORDS[:, None], ValueError), ("abc", TypeError)):
+        for options in (dict(bounds=DAYS), dict(bounds=DAYS, method="joint_exp")):
+            with pytest.raises(error, match=r"^x must be (a )?one"):
+                dpq.quantile(x, 0.5, epsilon=0.1, accountant=accountant, **options)
+        with pytest.raises(error, match=r"^x must be (a )?one"):
+            dpq.count(x, epsilon=0.1, accountant=accountant)
+    assert accountant.history == ()

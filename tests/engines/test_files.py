@@ -41,12 +41,13 @@ def columns():
         "town": rng.choice(["a", "b", "c"], ROWS).tolist(),
         "year": rng.integers(2000, 2003, ROWS),
         "day": np.datetime64("2020-01-01") + rng.integers(0, 3, ROWS),
+        "ward": np.where(nan, np.nan, np.arange(ROWS) % 3),
     }
     return pa.table(found)
 
 
 TABLE = columns()
-RECORDS = [name for name in TABLE.column_names if name not in ("town", "year", "day")]
+RECORDS = [name for name in TABLE.column_names if name not in ("town", "year", "day", "ward")]
 OPTIONS = dict(epsilon=2.0, bounds=(0, 1000), rng=7)
 RELEASES = {
     "joint_exp": lambda x: dpq.joint_exp(x, [0.1, 0.5, 0.9], **OPTIONS),
@@ -80,6 +81,8 @@ KEYS = {
     ("town",): ["a", "c", "z"],
     ("town", "year"): [("a", 2000), ("b", 2002)],
     ("day",): np.array(["2020-01-01", "2020-01-03"], dtype="M8[D]"),
+    ("ward",): [0, 2, 3],
+    ("town", "ward"): [("a", 1), ("b", None)],
 }
 
 # Who writes a file, and who reads it: the fixture that it needs, if any, and a function.

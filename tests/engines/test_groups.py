@@ -29,6 +29,7 @@ from dpq_fast.data.tables import (
     GroupTask,
     KeyTask,
     MembersTask,
+    _joined,
     by_group,
 )
 from dpq_fast.data.units import Presence
@@ -587,6 +588,26 @@ def test_what_columns_declare_is_refused_as_in_memory(table):
     for x, by in ((table["age"], table["town"]), (MEMORY["age"], MEMORY["town"])):
         with pytest.raises(TypeError, match="groups must be strings as the column by is, got int"):
             dpq.count_by(x, by, **asked)
+
+
+@pytest.mark.parametrize("source", ["data set", "lazy frame"])
+def test_what_an_engine_declares_is_refused_before_the_charge(source):
+    table, accountant = tables()[source], dpq.privacy.Accountant(1.0)
+    with pytest.raises(TypeError, match="groups must be strings as the column by is, got int"):
+        dpq.count_by(table["age"], table["town"], groups=[1, 2], epsilon=0.1, accountant=accountant)
+    assert accountant.history == ()
+
+
+def test_no_groups_have_no_records(table):
+    column = GroupedColumn(table["pay"], table["town"], None, Groups(["Aarau"]))
+    values, members = column.collect(np.empty(0, dtype=np.intp))
+    assert values.size == members.size == 0
+
+
+def test_parts_are_joined_in_order_and_given_up():
+    parts = [np.array(part, dtype=np.int32) for part in ([1, 2], [], [3])]
+    joined = _joined(parts, np.int32)
+    assert joined.tolist() == [1, 2, 3] and joined.dtype == np.int32 and parts == []
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
@@ -707,15 +707,22 @@ def gains(law, size, seed):
         return found, law._propose(np.random.default_rng(seed), size)[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("levels", [1, 3])
-@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+@pytest.mark.parametrize(
+    ("form", "levels"),
+    [
+        ("dither", 1),
+        *(
+            pytest.param(form, levels, marks=pytest.mark.slow)
+            for form, levels in (("dither", 3), *product(("lattice", "numbers"), (1, 3)))
+        ),
+    ],
+)
 def test_what_is_left_goes_down_level_by_level(form, levels, monkeypatch):
     """So a proposal that some levels rule out is one that all of them rule out."""
     monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", levels)
     monkeypatch.setattr(dither, "EAGER_RECORDS", 0)
     rng, at_once = np.random.default_rng(3), 0
-    for trial in range(60):
+    for trial in range(30):
         x = np.sort(np.round(rng.normal(0.0, 5.0, int(rng.integers(40, 400))), trial % 3))
         lattice = Lattice.of((-50.0, 50.0), 0 if form == "numbers" else 0.1, form == "dither")
         ranks = SortedOrder(x, lattice, (-50.0, 50.0))
@@ -1600,3 +1607,12 @@ def test_windows_stay_where_leaves_change(monkeypatch):
     assert closer._window is not None and closer._log_escape < -path.CERTIFICATE
     assert closer._zoned  # others were collected
     np.testing.assert_array_equal(closer._window, law._window)
+
+
+def test_what_is_outside_goes_with_the_windows(monkeypatch):
+    ranks, q = orders(monkeypatch, COLUMNS["no atom"], "lattice", "sorted"), np.array([0.3, 0.6])
+    law = CoarseLaw(ranks, q, 0.3, reach=20, nats=0.3, growth=9.0, most=3, window=np.array([2, 1]))
+    wider = intervals.windows(q, ranks.n, np.array([4, 4]))[:2]
+    before = law._outside.log_total
+    law._restrict(coarse.Inside(wider))
+    assert law._outside.log_total == Outside(ranks, q, 0.3, *wider).log_total < before

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import enumeration
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder
-from dpq_fast.laws.depth import CERTIFICATE, DepthLaw, window_of
+from dpq_fast.data.prior import Masses
+from dpq_fast.laws.depth import CERTIFICATE, Cells, DepthLaw, window_of
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice
@@ -325,3 +326,21 @@ def test_targets_are_rounded_once(sample, kind, where):
     target = Fraction(q) * n
     assert 0.0 <= part < 1.0
     assert abs(Fraction(whole) + Fraction(part) - target) <= ROUNDING
+
+
+@pytest.mark.parametrize(
+    "knots", [[0, 30], [0, 3, 30], [0, 5, 7, 9, 12, 30], [0, 1, 9, 10, 15, 30]]
+)
+def test_parts_of_cells_have_points_of_one_mass(knots):
+    """Whether knots are at ends of cells, inside, or at points that are in none."""
+    cells = Cells(np.array([2, 6, 11]), np.array([4.0, 3.0, 9.0]), np.array([3.0, 0.5, 7.0]))
+    masses = Masses(np.array(knots), np.arange(1, len(knots)))
+    found, seen = cells.weighed(masses, 0.5), {}
+    assert (found.points > 0.0).all()
+    for start, points, loss in zip(*map(np.ndarray.tolist, found), strict=True):
+        seen |= dict.fromkeys(range(start + 1, start + 1 + int(points)), loss)
+    assert list(seen) == [*range(3, 10), *range(12, 21)]
+    for point, loss in seen.items():
+        plain = cells.loss[np.searchsorted(cells.start, point) - 1]
+        mass = int(masses.of(np.array([point]))[0])
+        assert loss == pytest.approx(plain - math.log(mass) / 0.5)

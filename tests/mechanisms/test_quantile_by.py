@@ -9,7 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -880,6 +880,40 @@ def test_a_missing_key_is_one_group(groups, implementation):
 
 CUT = pd.cut(pd.Series([*range(1, 10), -5, math.nan]), [0, 3, 6, 9])
 DAYS_OF = pd.Series(pd.to_datetime(["2020-01-31", "2020-02-01", "2020-02-29", None]))
+CLOCKS = [time(8), time(8), time(9, 30), None, time(0, 0, 0, 7)] * 8
+CLOCK_COLUMNS = {
+    "list": CLOCKS,
+    "pandas": pd.Series(CLOCKS),
+    "pandas, Arrow": pd.Series(CLOCKS, dtype=pd.ArrowDtype(pa.time64("us"))),
+    "polars": pl.Series(CLOCKS),
+    "Arrow": pa.array(CLOCKS),
+    "Arrow, ns": pa.array(CLOCKS).cast(pa.time64("ns")),
+    "Arrow, dictionary": pa.array(CLOCKS).dictionary_encode(),
+    "list of Arrow": list(pa.array(CLOCKS)),
+}
+
+
+@pytest.mark.parametrize("name", CLOCK_COLUMNS)
+def test_times_of_day_are_keys(name):
+    by, x = CLOCK_COLUMNS[name], np.ones(len(CLOCKS))
+    for groups in ([time(9, 30), time(8), time(1)], [None, time(0, 0, 0, 7)]):
+        found = dpq.count_by(x, by, groups=groups, epsilon=1e6, rng=0)
+        assert found.values.tolist() == [CLOCKS.count(key) for key in groups]
+    selected = dpq.select_keys(by, epsilon=50.0, delta=0.1, rng=0)
+    assert list(selected) == [time(0, 0, 0, 7), time(8), time(9, 30)]
+
+
+def test_times_of_day_are_keys_by_their_type():
+    rule = "groups must be times of day as the column by is, got strings"
+    with pytest.raises(TypeError, match=rule):
+        dpq.count_by(np.ones(40), pa.array(CLOCKS), groups=["08:00"], epsilon=1.0)
+    rule = "groups must be dates as the column by is, got times of day"
+    with pytest.raises(TypeError, match=rule):
+        dpq.count_by(np.ones(2), np.zeros(2, "M8[us]"), groups=[time(8)], epsilon=1.0)
+    with pytest.raises(TypeError, match=r"groups must hold .* all of one kind"):
+        dpq.count_by(np.ones(40), CLOCKS, groups=[time(8, tzinfo=timezone.utc)], epsilon=1.0)
+
+
 MONTHS = [pd.Period("2020-01", "M"), pd.Period("2020-02", "M")]
 
 
@@ -1599,6 +1633,7 @@ BAD = [
     ({"by": None}, TypeError, "^by must be a column .* got NoneType$"),
     ({"by": np.array(["a", "b"])}, TypeError, "^groups must be strings as the column by is, got"),
     ({"groups": ["a"], "by": np.arange(2)}, TypeError, "^groups must be integers as the column"),
+    ({"groups": np.arange(2), "by": np.array(["a", "b"])}, TypeError, "^groups must be strings as"),
     ({"x": np.zeros((2, 2))}, ValueError, "x must be one-dimensional"),
     ({"x": ["a", "b"]}, TypeError, "x must hold real numbers"),
     ({"x": dpq.Sample.of([1.0, 2.0], (0, 4))}, TypeError, "x must be"),
