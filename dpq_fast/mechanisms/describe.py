@@ -14,6 +14,7 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast.data.keys import Groups
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
@@ -237,7 +238,10 @@ def describe(
         of_keys = own_keys[0] if len(keys) == 1 else own_keys
     if selection is not None:
         groups = select_keys(of_keys, rng=generator, **selection)
-    listed = [key if isinstance(key, tuple) else (key,) for key in groups] if keys else [()]
+    listed: list[tuple[Any, ...]] = [()]
+    if keys:
+        public = Groups(groups)
+        listed = [(key,) if public.single else key for key in public.keys.tolist()]
     cells: dict[str, list[Any]] = {"column": [name for name in names for _ in listed]}
     for at, key in enumerate(keys):
         cells[key] = [row[at] for _ in names for row in listed]

@@ -143,6 +143,15 @@ def test_rows_without_a_key_are_described_on_request(make):
     assert counts.tolist() == [2, 1] and towns.fillna("none").tolist() == ["a", "none"]
 
 
+def test_groups_of_a_frame_are_its_rows():
+    options = dict(by=["region", "shift"], epsilon=2.0, bounds=BOUNDS, rng=5)
+    frames = [
+        dpq.describe(KEYED, groups=groups, **options)
+        for groups in (PAIRS, pd.DataFrame(PAIRS, columns=["region", "shift"]))
+    ]
+    pd.testing.assert_frame_equal(*frames)
+
+
 def test_groups_that_nobody_listed_are_selected_first():
     accountant = dpq.privacy.Accountant(9.0, 1e-6)
     options = dict(bounds=NUMBERS, by=["region", "shift"], confidence=0.9)
