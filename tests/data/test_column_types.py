@@ -26,13 +26,7 @@ from releases import BOUNDS, LEVELS, PRIOR, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast.cli import main
-from dpq_fast.data.columns import (
-    SORTED_BY_KERNEL,
-    as_column,
-    as_float64,
-    check_counts,
-    in_order,
-)
+from dpq_fast.data.columns import as_column, as_float64, check_counts
 from dpq_fast.data.records import Records
 from dpq_fast.reference.columns import numbers, repeats
 
@@ -568,13 +562,3 @@ def test_decimals_are_the_nearest_float64():
     )
     for column in columns:
         np.testing.assert_array_equal(as_column(column), expected)
-
-
-def test_columns_are_sorted_whatever_their_type():
-    rng = np.random.default_rng(1)
-    for size in (0, 10, SORTED_BY_KERNEL - 1, SORTED_BY_KERNEL, 50_000):
-        for column in (rng.normal(size=size), rng.integers(-100, 100, size).astype("i2")):
-            for values in (column, column.astype(">f8"), np.repeat(column, 2)[::2]):
-                before = values.copy()
-                np.testing.assert_array_equal(in_order(values), np.sort(values))
-                np.testing.assert_array_equal(values, before)
