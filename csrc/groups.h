@@ -149,7 +149,7 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
 typedef struct {
     double log_volume; /* IN, ln V */
     double spare;      /* IN, how many nats B is to be below Z; INFINITY for windows of all ranks */
-    int64_t held;      /* IN, records are put in order around targets alone, as far as this: W or
+    int64_t held;      /* IN, intervals are laid out around targets alone, as far as this: W or
                         * more, or it is in vain; n for all of them */
     int64_t reach;     /* OUT, W; n for all ranks */
     double log_bound;  /* OUT, ln B; -INFINITY for all ranks */
@@ -166,7 +166,8 @@ typedef struct {
  * Everything else as for dpq_groups_release; where windows->escaped, the sorted points are left as for
  * DPQ_ERR_RANGE.
  * Draws     dpq_dither_draw, if s > 0; dpq_path_draw; its points.
- * Cost      O(m W + n log n), and O(m held + n) where windows are held; no allocation, reentrant.
+ * Cost      O(m W + n) where records are in order, else O(n log(n)^2) to sort them, too; no allocation,
+ *           reentrant.
  */
 dpq_status
 dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,

@@ -46,7 +46,7 @@ def are_few_paths(n: int, m: int, rate: float) -> bool:
 
 
 def held_of(n: int, m: int, rate: float) -> int:
-    """How far from targets records are put in order: about as far as windows; n for all of them."""
+    """How far from targets intervals are laid out: about as far as windows; n for all of them."""
     if n < LEAST_HELD:
         return n
     share, each = MARGIN
