@@ -286,11 +286,16 @@ class PublicKeys:
 
         return Lookup(of_present, 0, None, len(self))
 
+    @cached_property
+    def _others(self) -> PublicKeys:
+        """Those that stand for no rows without a key; each batch of rows looks keys up."""
+        assert self.missing is not None
+        return PublicKeys(self.keys[~self.missing].tolist())
+
     def _lookup_with_missing(self, missing: NDArray[np.bool_], column: Column, each: Map) -> Lookup:
         """The same, where rows without a key are a group, or another one than those here."""
-        (others,) = np.nonzero(~missing)
-        places_of = PublicKeys(self.keys[others].tolist()).lookup(column, each).places
-        others = np.append(others, -1)  # for what is none of them
+        places_of = self._others.lookup(column, each).places
+        others = np.append(np.flatnonzero(~missing), -1)  # for what is none of them
         place, gone = np.append(np.flatnonzero(missing), -1)[0], column.without_key
 
         def of_all(rows: Picked) -> NDArray[np.int64]:

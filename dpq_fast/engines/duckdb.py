@@ -25,7 +25,7 @@ from dpq_fast.data.keys import (
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
-from dpq_fast.engines.sql import Constants, Grid, PushedDown, Ranges, times
+from dpq_fast.engines.sql import FILLERS, Constants, Grid, PushedDown, Ranges, encodes, times
 
 # Declared types: those that are float64 by a cast, and those whose text is.
 FLOATS = {"DOUBLE", "FLOAT"}
@@ -240,7 +240,7 @@ class DuckDB(PushedDown):
         if kind in TIMED:
             first = "00:00" if kind == CLOCKS else "epoch"
             return f"CAST('{first}' AS {self._declared[name]})"
-        return {STRINGS: "''", BOOLEANS: "false"}.get(kind or "", "0")
+        return repr(FILLERS.get(kind, 0))  # which are the same in SQL
 
     def public(self, key: Any, kind: str | None, name: str) -> Any:
         if kind is None:
@@ -250,10 +250,7 @@ class DuckDB(PushedDown):
             ticks, rest = divmod(key.nanoseconds, TICKS[step])
             return ticks if rest == 0 and abs(ticks) < (2**31 if step == "D" else 2**63) else None
         if kind == STRINGS:
-            try:
-                key.encode()
-            except UnicodeError:
-                return None
+            return key if encodes(key) else None
         return key
 
     def kind(self, name: str) -> str | None:
@@ -353,13 +350,12 @@ class DuckDB(PushedDown):
         """The keys of groups that columns of their types may have."""
         import pyarrow as pa
 
-        columns = [list(column) for column in zip(*self.rows_of(by, groups), strict=True)]
-        arrays: list[Any] = []
-        for own, name in zip(groups.columns, by, strict=True):
-            if own.missing is not None:
-                arrays.append(pa.array(columns[len(arrays)] if columns else [], pa.int64()))
-            arrays.append(self._array_of(columns[len(arrays)] if columns else [], name))
-        return {f"k{i}": array for i, array in enumerate(arrays)}
+        rows, names = self.rows_of(by, groups), self.key_columns(by, groups)
+        keys = [[row[i] for row in rows] for i in range(len(names))]
+        return {
+            f"k{i}": pa.array(own, pa.int64()) if name is None else self._array_of(own, name)
+            for i, (own, name) in enumerate(zip(keys, names, strict=True))
+        }
 
     def _array_of(self, keys: list[Any], name: str) -> Any:
         """Keys as an array that is compared with a column."""

@@ -34,7 +34,7 @@ from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines import duckdb
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
 from dpq_fast.engines.batches import BATCH, Batches
-from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, Ranges, times
+from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, Ranges, encodes, times
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
 TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"
@@ -208,7 +208,7 @@ class Connected(PushedDown):
         if kind in TIMED:
             return self.time(key.nanoseconds, name)
         if kind == STRINGS:
-            return key if (self.NUL or "\0" not in key) and _encodes(key) else None
+            return key if (self.NUL or "\0" not in key) and encodes(key) else None
         return key if kind == BOOLEANS or key < 2**63 else None  # they have signed integers
 
     def fetch(
@@ -419,9 +419,10 @@ class Postgres(Connected):
             return super().among(by, groups, constants, is_public)
         types = {STRINGS: "TEXT", BOOLEANS: "BOOLEAN", None: self.DOUBLE}
         constants.keys = self.rows_of(by, groups)
-        for own, name in zip(groups.columns, by, strict=True):
-            constants.types += ["INTEGER"] * (own.missing is not None)
-            constants.types.append(types.get(self.kind(name), "BIGINT"))
+        constants.types = [
+            "INTEGER" if name is None else types.get(self.kind(name), "BIGINT")
+            for name in self.key_columns(by, groups)
+        ]
         names = ", ".join(f"k{i}" for i in range(len(constants.types)))
         columns = ", ".join(self.told_apart(by, groups, constants))
         return f" WHERE ({columns}) IN (SELECT {names} FROM {self._keys})"
@@ -545,15 +546,6 @@ def _day(text: str | None) -> datetime.date | None:
     except ValueError:
         return None
     return day if day is not None and day.isoformat() == text else None
-
-
-def _encodes(text: str) -> bool:
-    """Whether there is a text of UTF-8."""
-    try:
-        text.encode()
-    except UnicodeError:
-        return False
-    return True
 
 
 def _array(column: list[Any], name: str) -> NDArray[Any]:

@@ -782,6 +782,14 @@ class PushedDown(Declaring):
             compared.append(key)
         return compared
 
+    def key_columns(self, by: tuple[str, ...], groups: Groups) -> list[str | None]:
+        """Names of what `told_apart` compares; None for whether the next one is missing."""
+        return [
+            column
+            for own, name in zip(groups.columns, by, strict=True)
+            for column in ([name] if own.missing is None else [None, name])
+        ]
+
     def rows_of(self, by: tuple[str, ...], groups: Groups) -> list[tuple[Any, ...]]:
         """The public keys that columns of their types may have."""
         columns: list[list[Any]] = []
@@ -934,3 +942,12 @@ def times(ticks: str, tick: int, unit: Unit | Presence, constants: Constants, do
         f"CASE WHEN {ticks} < {least} THEN {below} WHEN {ticks} > {most} THEN {above} "
         f"ELSE {number} END"
     )
+
+
+def encodes(text: str) -> bool:
+    """Whether there is a text of UTF-8."""
+    try:
+        text.encode()
+    except UnicodeError:
+        return False
+    return True
