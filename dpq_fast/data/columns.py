@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -267,12 +268,16 @@ def _in_numpy(series: Any) -> NDArray[Any]:
 
 
 def of_any_time(x: Any) -> Any:
-    """A series of times or durations as an array of NumPy, which has all of them; others as is."""
+    """A series of times or durations as an array of NumPy, which has all of them; others as is.
+
+    Times of day are refused by their type: Python does not have those of nanoseconds.
+    """
     series = None if isinstance(x, np.ndarray) else _known(x)
-    declared = getattr(series, "dtype", None)
-    if declared is None or not declared.is_temporal() or str(declared) == "Time":
-        return x
-    return _in_numpy(series)
+    # narwhals knows no single array of Arrow
+    declared = str(getattr(x, "type", None) if series is None else _declared(series))
+    if declared == "Time" or re.search(r"\btime(32|64)\[", declared):  # of polars; of Arrow
+        refuse(f"dtype {declared}", None)
+    return x if series is None or not series.dtype.is_temporal() else _in_numpy(series)
 
 
 def _decoded(column: Any) -> tuple[Any, NDArray[np.integer]] | None:
