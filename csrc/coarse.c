@@ -110,7 +110,7 @@ will_do(const dpq_coarse_problem *p, size_t j, size_t stretch, size_t leaf, int 
 }
 
 size_t
-dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start, size_t *begin,
+dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, size_t *begin,
                  dpq_coarse_segment *segment)
 {
     size_t n = 0, segments = 0;
@@ -136,9 +136,6 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *
                 while (!will_do(p, j, stretch, leaf, h)) {
                     h--;
                 }
-            }
-            if (n == most) {
-                return most + 1;
             }
             cell = p->offset[h] + (leaf >> h);
             if (cell != next) {
@@ -399,7 +396,6 @@ entry_of(const dpq_coarse_rows *rows, size_t j, size_t i)
 /* Where the weights of a row go. */
 typedef struct {
     const dpq_coarse_problem *problem;
-    const double *arrival; /* of the row's level, or NULL */
     const uint32_t *cell;
     double *weight[2];
     int32_t *exponent;
@@ -412,7 +408,6 @@ place_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, con
 
     return (place){
         .problem = p,
-        .arrival = p->arrival ? p->arrival + j * (size_t)p->heights : NULL,
         .cell = work->cell[j % 2],
         .weight = {rows->weight[0] + begin, rows->weight[1] + begin},
         .exponent = rows->exponent + begin,
@@ -424,8 +419,7 @@ static inline void
 keep_alone(const place *to, size_t t, dpq_large below, dpq_large above)
 {
     size_t c = to->cell[t];
-    double factor = to->arrival ? to->arrival[height_of(to->problem, c, 0)] : 1.0;
-    dpq_large volume = dpq_large_of(factor * to->problem->volume[1][c]);
+    dpq_large volume = dpq_large_of(to->problem->volume[1][c]);
     dpq_large most;
 
     below = dpq_large_term(below, volume);
@@ -503,7 +497,7 @@ bent(const dpq_coarse_problem *p, size_t c, int bend)
 static inline double
 low_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
-    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, (most_of(p, c) - least_of(p, c)) / 2);
+    return 1.0 / dpq_decay_at(decay, (most_of(p, c) - least_of(p, c)) / 2);
 }
 
 /* and one at the last of them, exp(2c (most - rho)). */
@@ -512,7 +506,7 @@ high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
     int64_t span = most_of(p, c) - least_of(p, c);
 
-    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
+    return 1.0 / dpq_decay_at(decay, span - span / 2);
 }
 
 /* What an entry hands on to a step with the sign 1, and to one with -1, given its cell and what several

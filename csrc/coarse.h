@@ -56,9 +56,6 @@ typedef struct {
                                    * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */
-    const double *arrival;       /* IN: cells count as if they were points, which bounds nothing, and the
-                                  * weight of steps to one of height h at level j is multiplied by
-                                  * arrival[j heights + h]; or NULL */
     int lattice;                 /* whether several outputs of a cell are counted as multisets */
     size_t levels;               /* m >= 1 */
     const int64_t *whole;        /* IN, length m, floor of Q_j */
@@ -121,16 +118,15 @@ dpq_coarse_block(const dpq_coarse_rows *rows, size_t j)
 
 /* Choose the cells of all rows.
  *
- *   most         give up where there are more
  *   room         segments that fit
  *   start        OUT, length m + 1
  *   begin        OUT, length m + 1
  *   segment      OUT, length room: as many as fit
  *
- * Returns   how many cells there are, or most + 1 and nothing of use. O(1) for each, and the tree's height.
+ * Returns   how many cells there are. O(1) for each, and the tree's height.
  */
 size_t
-dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start, size_t *begin,
+dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, size_t *begin,
                  dpq_coarse_segment *segment);
 
 /* Bytes of workspace for rows of at most `longest` cells. */

@@ -223,8 +223,8 @@ DPQ_VECTORIZED static void
 arrive(const chain *c, const dpq_stray_problem *p, double ahead, double unit, size_t first, size_t last,
        int near)
 {
-    const double up = exp(p->rate * (p->nearer + ahead)), down = exp(p->rate * (p->nearer - ahead));
-    const double same = exp(-p->rate * fmax(fabs(ahead) - p->nearer, 0.0));
+    const double up = exp(p->rate * ahead), down = exp(-p->rate * ahead);
+    const double same = exp(-p->rate * fabs(ahead));
     const double *width = c->width, *alone = c->alone;
     const double *up_inside = c->below.inside, *up_strayed = c->below.strayed;
     const double *down_inside = c->above.inside, *down_strayed = c->above.strayed;
@@ -275,7 +275,7 @@ begin(const dpq_stray_problem *p, const chain *c)
     for (size_t k = 0; k < c->nodes; k++) {
         size_t i = k > c->middle ? k - c->middle : c->middle - k;
         double part = k > c->middle ? -p->part[0] : p->part[0];
-        double power = p->rate * (p->nearer - (double)p->start[i] - part) / DPQ_LN2;
+        double power = p->rate * (-(double)p->start[i] - part) / DPQ_LN2;
         double ranks = (double)(p->start[i + 1] - p->start[i]);
 
         c->scale[k] = floor(power);
@@ -334,19 +334,19 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
     }
 }
 
-/* ln of what weighs so much at the last level, with the way back to a total of v = 0. */
-static double
-log_of(const dpq_stray_problem *p, const double *work, const double *weight, int64_t power)
+/* With the way back to a total of v = 0. */
+double
+dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 {
     const size_t middle = p->cells - 1, nodes = 2 * p->cells - 1;
-    const double *scale = work + SCALE * nodes, last = p->part[p->levels - 1];
+    const double *weight = work + nodes, *scale = work + SCALE * nodes, last = p->part[p->levels - 1];
     double most = -INFINITY, total = 0.0;
 
     for (int sums = 0; sums < 2; sums++) {
         for (size_t k = 0; k < nodes; k++) {
             size_t i = k > middle ? k - middle : middle - k;
             double part = k > middle ? -last : last;
-            double way = p->rate * (p->nearer - (double)p->start[i] - part);
+            double way = p->rate * (-(double)p->start[i] - part);
             double log_weight = log(weight[k] + LEAST) + scale[k] * DPQ_LN2 + way;
 
             if (sums) {
@@ -358,16 +358,4 @@ log_of(const dpq_stray_problem *p, const double *work, const double *weight, int
         }
     }
     return total < INFINITY ? log(total) + most + (double)power * DPQ_LN2 : INFINITY;
-}
-
-double
-dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
-{
-    return log_of(p, work, work + 2 * p->cells - 1, power);
-}
-
-double
-dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power)
-{
-    return log_of(p, work, work, power);
 }

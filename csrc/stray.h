@@ -61,8 +61,6 @@ typedef struct {
     const int64_t *whole;  /* IN, length m, floor of Q_j */
     const double *part;    /* IN, length m, Q_j minus its floor */
     double rate;           /* 0 < c <= 8 */
-    double nearer;         /* >= 0, IN: outputs may be so many ranks nearer to each other than theirs are, as
-                            * where some ranks count as one; and to both ends */
     size_t cells, inside;  /* as from dpq_stray_cells for the widest window */
     const int64_t *start;  /* IN, length cells + 1 */
     const int64_t *window; /* IN, length m, >= 0: cells inside of this are inside at a level */
@@ -97,9 +95,5 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
  */
 double
 dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power);
-
-/* The same of the paths that are always inside, which cells make as much too large. */
-double
-dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power);
 
 #endif

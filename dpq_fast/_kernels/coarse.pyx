@@ -312,18 +312,13 @@ cdef class Cells:
         The last ranks of stretches; of a level's last one the largest integer.
     span : ndarray of float64, shape (S,)
         How many nats cells may have, from end to end, that have a rank there.
-    at_most : int
-        If there are more of them, they are not for `forward`.
-    arrival : ndarray of float64, shape (m * H,), optional
-        Cells count as if they were points, which bounds nothing, and the weights of steps to those of
-        2**h leaves at level j are multiplied by that of j * H + h.
 
     Attributes
     ----------
     start : ndarray of uintp, shape (m + 1,)
         Row j has the entries start[j], ..., start[j + 1] - 1.
     entries : int
-        Cells of all rows together; ``at_most + 1`` if there are more.
+        Cells of all rows together.
     log_total : float
         ln of the weight of all paths, from `forward`.
     """
@@ -338,7 +333,6 @@ cdef class Cells:
         ndarray begin, segments
         size_t longest, room  # entries of a row at most; workspace, in numbers of 8 bytes
         readonly size_t entries
-        size_t at_most
         readonly double log_total
         list begins, given  # the first level of each part, and the row before
         Part last
@@ -347,12 +341,12 @@ cdef class Cells:
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
                  bint lattice, ndarray whole not None, ndarray part not None, double rate,
                  ndarray first not None, ndarray last not None, ndarray stretch not None,
-                 ndarray until not None, ndarray span not None, size_t at_most, ndarray arrival=None):
+                 ndarray until not None, ndarray span not None):
         cdef:
             size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
             ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
-            size_t fit = SEGMENTS * m, some
+            size_t fit = SEGMENTS * m, some = 0
 
         self.problem.heights = offset.shape[0] - 1
         self.problem.offset = given_places(offset)
@@ -361,10 +355,6 @@ cdef class Cells:
         self.problem.volume[0] = given_doubles(rising)
         self.problem.volume[1] = given_doubles(volume)
         self.problem.volume[2] = given_doubles(falling)
-        if arrival is not None:
-            if arrival.shape[0] != m * self.problem.heights:
-                raise ValueError("each level and height needs a factor")
-            self.problem.arrival = given_doubles(arrival)
         self.problem.lattice = lattice
         self.problem.levels = m
         self.problem.whole, self.problem.part = given_integers(whole), given_doubles(part)
@@ -372,18 +362,14 @@ cdef class Cells:
         self.problem.stretch, self.problem.until = given_places(stretch), given_integers(until)
         self.problem.span = given_doubles(span)
         self.problem.rate = 2.0 * rate
-        self.at_most = at_most
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
         self.start, self.begin = new_places(m + 1), new_places(m + 1)
         while True:
             self.segments = new_doubles(fit * sizeof(dpq_coarse_segment) // 8)
             self.entries = dpq_coarse_cells(
-                &self.problem, at_most, fit, places(self.start), places(self.begin),
+                &self.problem, fit, places(self.start), places(self.begin),
                 <dpq_coarse_segment *>doubles(self.segments))
-            if self.entries > at_most:
-                some = 0
-                break
             some = places(self.begin)[m]
             if some <= fit:
                 break
@@ -392,24 +378,8 @@ cdef class Cells:
         self.rows.start, self.rows.begin = places(self.start), places(self.begin)
         self.rows.segment = <const dpq_coarse_segment *>doubles(self.segments)
         self.kept = [offset, least, most, rising, volume, falling, whole, part, first,
-                     last, buffers, arrival]
+                     last, buffers]
         self.problem.stretch, self.problem.until, self.problem.span = NULL, NULL, NULL
-
-    cdef int check_chosen(self) except -1:
-        if self.entries > self.at_most:
-            raise ValueError("there are more cells than were to be chosen")
-        return 0
-
-    def nodes(self):
-        """The cells of all rows, uint32 of shape (entries,)."""
-        self.check_chosen()
-        at, cell = self.segments.view(np.uint32).reshape(-1, 2).T
-        rows = np.diff(self.begin.view(np.intp))
-        first = np.repeat(self.start[:-1].view(np.intp), rows) + at
-        size = np.diff(first, append=self.entries)
-        nodes = np.arange(self.entries, dtype=np.uint32)
-        nodes += np.repeat(cell - first.astype(np.uint32), size)  # modulo 2^32
-        return nodes
 
     def forward(self, size_t whole=WHOLE, size_t kept=KEPT, size_t each=PART):
         """Compute all rows.
@@ -420,7 +390,6 @@ cdef class Cells:
             Of more entries than `whole`, about `kept` of the last levels are. The others are computed
             once more to draw from, about `each` at a time.
         """
-        self.check_chosen()
         cdef:
             size_t j, begin = 0, longest = 1, m = self.problem.levels
             Part part = None

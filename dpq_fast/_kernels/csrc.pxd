@@ -483,7 +483,6 @@ cdef extern from "stray.h" nogil:
         const int64_t *whole
         const double *part
         double rate
-        double nearer
         size_t cells
         size_t inside
         const int64_t *start
@@ -496,29 +495,6 @@ cdef extern from "stray.h" nogil:
                           double *work, int64_t *power)
     void dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank)
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
-    double dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power)
-
-cdef extern from "passing.h" nogil:
-    size_t DPQ_PASSING_BLOCK
-    double DPQ_PASSING_APART
-
-    ctypedef struct dpq_passing_problem:
-        size_t levels
-        size_t cells
-        double ranks
-        double rest
-        double rate
-        const double *target
-        const double *volume[3]
-        double point
-        const size_t *from_ "from"
-        const size_t *to
-        size_t heavies
-        const size_t *heavy
-
-    size_t dpq_passing_room(const dpq_passing_problem *p)
-    size_t dpq_passing_longest(const dpq_passing_problem *p)
-    double dpq_passing_log(const dpq_passing_problem *p, void *work, float *log_passing)
 
 cdef extern from "dither.h" nogil:
     ctypedef struct dpq_dither:
@@ -578,7 +554,6 @@ cdef extern from "coarse.h" nogil:
         dpq_coarse_ranks least
         dpq_coarse_ranks most
         const double *volume[3]
-        const double *arrival
         int lattice
         size_t levels
         const int64_t *whole
@@ -630,8 +605,8 @@ cdef extern from "coarse.h" nogil:
     void dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near,
                          uint8_t *heavy, const dpq_coarse_ranks *least,
                          const dpq_coarse_ranks *most, double **volume)
-    size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start,
-                            size_t *begin, dpq_coarse_segment *segment)
+    size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, size_t *begin,
+                            dpq_coarse_segment *segment)
     size_t dpq_coarse_block(const dpq_coarse_rows *rows, size_t j)
     size_t dpq_coarse_room(size_t longest, size_t levels)
     void dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level)

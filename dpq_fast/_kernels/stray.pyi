@@ -11,7 +11,6 @@ def cells(
 
 class Strayed:
     log_weight: float
-    log_inside: float
 
     def __init__(
         self,
@@ -21,7 +20,6 @@ class Strayed:
         inside: int,
         start: NDArray[np.int64],
         window: NDArray[np.int64] | None = None,
-        size: int = 1,
     ) -> None: ...
     def add(
         self,

@@ -18,7 +18,6 @@ from dpq_fast._kernels.csrc cimport (
     dpq_stray_intervals,
     dpq_stray_levels,
     dpq_stray_log,
-    dpq_stray_log_inside,
     dpq_stray_problem,
     dpq_stray_ranks,
     int64_t,
@@ -63,10 +62,6 @@ cdef class Strayed:
         From `cells`, for the widest window.
     window : ndarray of int64, shape (m,), optional
         Of each level, at least 0: cells inside of this are; by default all of them.
-    size : int
-        Ranks are taken by so many: rank r stands for ``size * r``, ..., ``size * r + size - 1``, here, of
-        the records that are added, and in `inside`, `start` and `window`. All in a row count as near to
-        others as any of them; `n` and the rate are still those of single ranks.
     """
 
     cdef:
@@ -78,37 +73,28 @@ cdef class Strayed:
         list kept
 
     def __cinit__(self, ndarray q not None, int64_t n, double rate, Py_ssize_t inside,
-                  ndarray start not None, ndarray window=None, int64_t size=1):
+                  ndarray start not None, ndarray window=None):
         cdef:
-            int64_t *target
-            double *rest
-            Py_ssize_t j
             Py_ssize_t m = q.shape[0], bounds = start.shape[0]
             ndarray whole = new_integers(m)
             ndarray part = new_doubles(m)
 
         if not (m > 0 and 0 < inside < bounds):
             raise ValueError("there must be levels, and some cells inside")
-        if size < 1:
-            raise ValueError("ranks are taken by one or more")
         if window is None:
             window = np.full(m, start[inside] - 1)
         if window.shape[0] != m or not (window >= 0).all():
             raise ValueError("each level needs a window")
-        self.n = n // size
+        self.n = n
         self.work = new_doubles(28 * (bounds - 1))
         self.problem.window = given_integers(window)
         self.kept = [whole, part, start, window]
         self.problem.levels = m
-        self.problem.rate, self.problem.nearer = rate * size, (size - 1.0) / size
+        self.problem.rate = rate
         self.problem.cells, self.problem.inside = bounds - 1, inside
         self.problem.start = given_integers(start)
-        target, rest = integers(whole), doubles(part)
-        dpq_scan_targets(m, given_doubles(q), n, target, rest)
-        for j in range(m):
-            rest[j] = (target[j] % size + rest[j]) / size
-            target[j] //= size
-        self.problem.whole, self.problem.part = target, rest
+        dpq_scan_targets(m, given_doubles(q), n, integers(whole), doubles(part))
+        self.problem.whole, self.problem.part = integers(whole), doubles(part)
 
     cdef int check(self, Py_ssize_t levels) except -1:
         if not (levels > 0 and self.done + levels <= self.problem.levels):
@@ -175,9 +161,3 @@ cdef class Strayed:
         """ln of it, once all levels are added."""
         self.check_done()
         return dpq_stray_log(&self.problem, doubles(self.work), self.power)
-
-    @property
-    def log_inside(self):
-        """ln of what the other paths weigh, as much too large as cells make it."""
-        self.check_done()
-        return dpq_stray_log_inside(&self.problem, doubles(self.work), self.power)

@@ -14,6 +14,7 @@ from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.laws import choice, few, path
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.plan import PLAN
 from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
@@ -228,7 +229,7 @@ def joint_exp(
             calibration,
             lambda rng: (
                 _few(read, levels, rate)
-                or law_of(_sample(read, levels, rate), levels, rate, kernel, rng, once=True)
+                or law_of(_sample(read, levels, rate), levels, rate, kernel, rng)
             ),
         )
 
@@ -341,14 +342,13 @@ def law_of(
     rate: float,
     kernel: str,
     dither_rng: Any,
-    once: bool = False,
 ) -> JointExpLaw:
-    """The law of a sample, with one dither; `once` if it is drawn from once alone."""
+    """The law of a sample, with one dither."""
     if kernel == "scan":
         forward: Callable[[Scan], None] = Scan.forward
     else:
         from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
         forward = FftForward()
-    paths = choice.law_of(sample.order(dither_rng), levels.values, rate, forward, once)
+    paths = choice.law_of(sample.order(dither_rng), levels.values, rate, forward, PLAN)
     return JointExpLaw(sample, levels, paths)

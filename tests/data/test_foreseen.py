@@ -1,6 +1,8 @@
 """What is collected with the first pass: it decides the passes, never the answer."""
 
+import importlib
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +20,12 @@ from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import Buckets, SelectedOrder
-from dpq_fast.laws import choice, coarse, few
+from dpq_fast.laws import coarse, few
+from dpq_fast.laws.plan import PLAN
 
 from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
+
+joint_exp = importlib.import_module("dpq_fast.mechanisms.joint_exp")
 
 BOUNDS = (-100.0, 100.0)
 Q = np.array([0.1, 0.5, 0.52, 0.9])
@@ -293,9 +298,8 @@ def test_one_pass_does_for_a_release(resolution, eager, folds):
 def test_one_pass_does_for_small_budgets(resolution, folds, monkeypatch):
     """Cells of ranks are cut from what was collected; of more than some records, by counts."""
     monkeypatch.setattr(sample_module, "ALL_READ", 1)
-    monkeypatch.setattr(choice, "is_short", lambda ranks, m: False)
-    for module in (choice, coarse):
-        monkeypatch.setattr(module, "LEAST_RANKS", 0)
+    cells = replace(PLAN, short_entries=0, few_entries=0, least_ranks=0.0)
+    monkeypatch.setattr(joint_exp, "PLAN", cells)
     monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 1.0)
     x = np.random.default_rng(15).normal(0.0, 5.0, 200_000)
     law = dict(epsilon=0.2, bounds=BOUNDS, resolution=resolution)

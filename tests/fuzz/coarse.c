@@ -16,7 +16,7 @@ typedef struct {
     size_t stretch[MOST_LEVELS + 1];
     int32_t narrow_least[MOST_CELLS], narrow_most[MOST_CELLS];
     int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], until[MOST_LEVELS * MOST_STRETCHES];
-    double volume[3][MOST_CELLS], part[MOST_LEVELS], arrival[MOST_LEVELS * 8],
+    double volume[3][MOST_CELLS], part[MOST_LEVELS],
         span[MOST_LEVELS * MOST_STRETCHES];
     int64_t piece_least[MOST_LEAVES * MOST_PIECES], piece_most[MOST_LEAVES * MOST_PIECES],
         points[MOST_LEAVES * MOST_PIECES];
@@ -159,12 +159,6 @@ draw_problem(fuzz_input *in, problem *x)
             x->span[s] = ldexp(1.0, (int)fuzz_between(in, -6, 6));
         }
     }
-    if (fuzz_between(in, 0, 7) == 0) {
-        for (size_t k = 0; k < m * (size_t)x->p.heights; k++) {
-            x->arrival[k] = 0.5 + fuzz_share(in);
-        }
-        x->p.arrival = x->arrival;
-    }
     x->pieces = (dpq_coarse_pieces){NULL, x->start, x->width, x->piece_least, x->piece_most,
                                     lattice ? x->points : NULL, lattice ? NULL : x->numbers,
                                     longest};
@@ -300,9 +294,8 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
     for (size_t j = 0; j < m; j++) {
         for (size_t i = 0; i < start[j + 1] - start[j]; i++) {
             size_t cell = node[start[j] + i], end, other, at = cell;
-            long double wide = p->arrival ? 0 : (long double)p->rate;
-            long double low = expl(wide * (long double)(rank_of(p, cell) - least_of(p, cell)));
-            long double high = expl(wide * (long double)(most_of(p, cell) - rank_of(p, cell)));
+            long double low = expl((long double)p->rate * (long double)(rank_of(p, cell) - least_of(p, cell)));
+            long double high = expl((long double)p->rate * (long double)(most_of(p, cell) - rank_of(p, cell)));
             long double v = V(j, cell), run = 0, factor = 1;
 
             (void)first_leaf(p, cell, &end);
@@ -321,10 +314,6 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
                 else {
                     minus[j][i] += leave[1][j - 1][s] * expl(-c * (u - v));
                 }
-            }
-            if (p->arrival) {
-                plus[j][i] *= p->arrival[j * (size_t)p->heights + height_of(p, cell)];
-                minus[j][i] *= p->arrival[j * (size_t)p->heights + height_of(p, cell)];
             }
             for (size_t l = j, k = 2; l > 0; l--, k++) {
                 size_t s = 0, size = start[l] - start[l - 1];
@@ -534,12 +523,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     draw_problem(&in, &x);
     m = x.p.levels;
     check_tree(&x, fuzz_between(&in, 0, 40));
-    entries = dpq_coarse_cells(&x.p, m * x.p.leaves, 0, start, begin, NULL);
+    entries = dpq_coarse_cells(&x.p, 0, start, begin, NULL);
     CHECK(entries <= m * x.p.leaves);
-    CHECK(dpq_coarse_cells(&x.p, entries - 1, 0, start, begin, NULL) == entries);
-    CHECK(dpq_coarse_cells(&x.p, entries, 0, start, begin, NULL) == entries);
     segment = fuzz_room(begin[m], sizeof *segment);
-    CHECK(dpq_coarse_cells(&x.p, entries, begin[m], start, begin, segment) == entries);
+    CHECK(dpq_coarse_cells(&x.p, begin[m], start, begin, segment) == entries);
     node = fuzz_room(entries, sizeof *node);
     for (size_t j = 0, at = 0; j < m; j++) {
         for (size_t s = begin[j]; s < begin[j + 1]; s++) {

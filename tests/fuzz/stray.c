@@ -7,15 +7,14 @@
 #define MOST_INTERVALS 40
 #define MOST_REACH 60
 
-/* exp(-rate |v - u|) at the smallest distance between cells [a, b] - part and [lo, hi] - other, which may be
- * nearer: cells that are apart then count as if they were less than nothing apart. */
+/* exp(-rate |v - u|) at the smallest distance between cells [a, b] - part and [lo, hi] - other. */
 static long double
 between(const dpq_stray_problem *p, int64_t a, int64_t b, double part, int64_t lo, int64_t hi,
         double other)
 {
     long double below = (long double)(a - hi) - part + other;
     long double above = (long double)(lo - b) - other + part;
-    long double distance = (below > above ? below : above) - (long double)p->nearer;
+    long double distance = below > above ? below : above;
 
     return expl(-(long double)p->rate * (distance > 0 || a != lo ? distance : 0));
 }
@@ -24,7 +23,7 @@ between(const dpq_stray_problem *p, int64_t a, int64_t b, double part, int64_t l
 static long double
 home(const dpq_stray_problem *p, int64_t a, int64_t b, double part)
 {
-    long double distance = fmaxl((long double)a - part, part - (long double)b) - p->nearer;
+    long double distance = fmaxl((long double)a - part, part - (long double)b);
 
     return expl(-(long double)p->rate * distance);
 }
@@ -153,7 +152,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t m = (size_t)fuzz_between(&in, 1, MOST_LEVELS);
     size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
     double share = fuzz_bit(&in) ? 0.75 : fuzz_share(&in);
-    double nearer = fuzz_bit(&in) ? 0.0 : fuzz_share(&in);
     double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
     int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
     int even = fuzz_bit(&in), alone = 1;  /* an interval for each rank */
@@ -191,7 +189,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_scan_targets(m, q, n, whole, part);
     of = (dpq_stray_intervals){intervals, rank, width, lattice ? points : NULL,
                                lattice ? NULL : numbers};
-    p = (dpq_stray_problem){m, whole, part, rate, nearer, 0, 0, NULL, windows};
+    p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL, windows};
     p.cells = dpq_stray_cells(window, reach, rate, m, share, &p.inside, NULL);
     start = fuzz_room(p.cells + 1, sizeof *start);
     CHECK(dpq_stray_cells(window, reach, rate, m, share, &p.inside, start) == p.cells);

@@ -1380,43 +1380,6 @@ def test_strayed_weight_by_records_is_that_by_intervals(seed, n, m, rate, window
     assert strayed.log_weight == pytest.approx(expected, rel=1e-12)
 
 
-@given(
-    st.integers(0, 2**32),
-    st.integers(2, 60),
-    st.integers(1, 3),
-    st.floats(1e-2, 1.0),
-    st.integers(1, 7),
-    st.integers(0, 3),
-)
-def test_strayed_weight_of_ranks_taken_together_is_no_less(seed, n, m, rate, size, window):
-    """Against tuples of single ranks, which are inside where what they are taken for is."""
-    rng = np.random.default_rng(seed)
-    q, volume = np.sort(rng.random(m)), np.exp2(rng.integers(0, 9, n + 1)).astype(float)
-    bins = np.arange(n + 1) // size
-    below = np.append(0, np.cumsum(np.bincount(bins, volume))).astype(np.int64)
-    inside, start = stray.cells(window, n // size + window + 1, rate * size, m, 0.75)
-    strayed = stray.Strayed(q, n, rate, inside, start, None, size)
-    for _ in range(m):
-        strayed.add_borders(below[strayed.ranks()])
-    near = [np.abs(bins - math.floor(level * n) // size) <= window for level in q]
-    weights = {True: np.ones(1), False: np.zeros(1)}  # of the paths always inside, and of others
-    at = np.zeros(1)
-    for level, close in zip(q, near, strict=True):
-        v = np.arange(n + 1) - level * n
-        step = np.exp(-rate * np.abs(v[:, np.newaxis] - at)) * volume[:, np.newaxis]
-        always, not_always = step @ weights[True], step @ weights[False]
-        weights = {True: always * close, False: not_always + always * ~close}
-        at = v
-    back = np.exp(-rate * np.abs(at))
-    with np.errstate(divide="ignore"):  # all paths may be inside, or none
-        log_inside, least = (float(np.log(weights[k] @ back)) for k in (True, False))
-    assert strayed.log_inside >= log_inside - 1e-9
-    assert strayed.log_weight >= least - 1e-9
-    # each step is too short by less than what is taken together and one of the widest cells
-    most = (m + 1) * rate * (size + float(np.diff(start).max()) * size)
-    assert least == -math.inf or strayed.log_weight <= least + most + 1e-9
-
-
 def test_borders_are_those_of_cells():
     strayed = stray.Strayed(np.array([0.5, 0.875]), 8, 1.0, 1, np.array([0, 1, 3]))
     assert strayed.ranks().tolist() == [2, 4, 5, 7]  # 2 and 3, 4, 5 and 6
@@ -1436,11 +1399,6 @@ def test_strayed_borders_are_checked():
     with pytest.raises(ValueError, match="no more than are left"):
         strayed.ranks()
     assert math.isfinite(strayed.log_weight)
-
-
-def test_ranks_are_taken_together_by_one_or_more():
-    with pytest.raises(ValueError, match="taken by one or more"):
-        stray.Strayed(np.array([0.5]), 8, 1.0, 1, np.array([0, 1, 3]), None, 0)
 
 
 @pytest.mark.parametrize("window", [[1], [1, -1]])

@@ -17,11 +17,12 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.groups import Releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
-from dpq_fast.laws import coarse, few, passing
+from dpq_fast.laws import few
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.widths import Widths
 
 LEFT_OUT = -64.0 * math.log(2.0)
 POINTS = 2**40
@@ -183,29 +184,16 @@ def test_what_the_kernel_of_few_records_leaves_weighs_what_is_said(monkeypatch, 
 
 
 @pytest.mark.parametrize("guess", [None, 95, 110])
-def test_cells_leave_out_once_in_2_to_the_64(monkeypatch, guess):
-    """All that is said to be beyond reach, or to leave windows, by paths through all ranks."""
-    monkeypatch.setattr(coarse, "LEAST_RANKS", 0)
+def test_cells_leave_out_once_in_2_to_the_64(guess):
+    """All that is said to be beyond reach, by paths through all ranks."""
     q, rate, nearest = LEVELS[3], 0.5, -math.inf
     for far in FARTHER:
         order = order_with_a_run(N, N // 2 + far)
-        law = CoarseLaw(order, q, rate, guess=guess, nats=1.0, growth=1.0)
-        windows = law._window or intervals_kernel.windows(q, N, law._reach)[:2]
+        law = CoarseLaw(order, q, rate, guess=guess, widths=Widths(1.0, 1.0))
+        windows = intervals_kernel.windows(q, N, law._reach)[:2]
         left, stayed = log_leaving(order, q, rate, *windows)
         left -= math.lgamma(4)
         assert left - np.logaddexp(left, stayed) <= LEFT_OUT
-        assert left <= law._log_left and law._log_escape <= LEFT_OUT + math.log(2.0)
+        assert left <= law._log_beyond and law._log_escape <= LEFT_OUT + math.log(2.0)
         nearest = max(nearest, left - stayed)
     assert nearest > LEFT_OUT - 40.0
-
-
-def test_windows_by_sums_leave_out_once_in_2_to_the_64():
-    q, rate = LEVELS[3], 0.5
-    for far in FARTHER:
-        order = order_with_a_run(N, N // 2 + far)
-        bounds = passing.passing(order, q, rate, N)
-        first, last, log_strayed = bounds.windows()
-        left, stayed = log_leaving(order, q, rate, first, last)
-        left -= math.lgamma(4)
-        assert left <= log_strayed and left - np.logaddexp(left, stayed) <= LEFT_OUT
-        assert log_strayed - float(np.logaddexp(left, stayed)) <= LEFT_OUT + 1.0

@@ -4,8 +4,9 @@ import math
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
-from itertools import combinations_with_replacement, pairwise, product
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
@@ -15,22 +16,20 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast._kernels import coarse as kernel
-from dpq_fast._kernels import intervals, uniform
+from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample, selection
 from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import cells as cells_law
-from dpq_fast.laws import choice, coarse, leaves, passing, path, strayed
-from dpq_fast.laws import seen as seen_law
-from dpq_fast.laws import widths as widths_law
+from dpq_fast.laws import choice, coarse, leaves, path
 from dpq_fast.laws import zones as zones_law
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
-from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import PathLaw, TooWide
-from dpq_fast.laws.widths import Widths
+from dpq_fast.laws.plan import PLAN
+from dpq_fast.laws.widths import Widths, spans_around, widths_of
 
 SMALLEST_P = 1e-6
 POINTS = 7
@@ -121,14 +120,23 @@ def lopsided(*leaves, tree=cells_law.tree_of):
 
 def without_descents(law, *asked):
     """Proposals as if they ascended."""
-    points, log_accept, *rest = CoarseLaw._propose(law, *asked)
+    points, log_accept, likely = CoarseLaw._propose(law, *asked)
     log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
-    return np.sort(points, axis=1), log_accept, *rest
+    return np.sort(points, axis=1), log_accept, likely
 
 
-def closer_of(law):
-    """The law that one gives way to, which keeps its rows here."""
-    return law._with_narrower()._with_rows()
+def uncomputed(law, tree=None):
+    """The rows of a law once more, of its tree or another."""
+    return kernel.Cells(
+        *(tree or law._tree),
+        law._order.lattice is not None,
+        law._whole,
+        law._part,
+        law._rate,
+        law._low.astype(np.uintp),
+        law._high.astype(np.uintp),
+        *spans_around(law._near, law._widths, law._rate, PLAN),
+    )
 
 
 def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
@@ -180,7 +188,7 @@ def test_draws_follow_the_law_of_single_ranks(monkeypatch, form, way):
         strict=True,
     ):
         ranks, q = orders(monkeypatch, records, form, way), np.linspace(0.0, 1.0, m + 2)[1:-1]
-        law = CoarseLaw(ranks, q, 0.12, nats=nats, growth=4.0, most=most)
+        law = CoarseLaw(ranks, q, 0.12, widths=Widths(nats, 4.0, most))
         assert misfit(law, ranks, m, form, rng) > SMALLEST_P, name
 
 
@@ -191,7 +199,7 @@ def test_draws_follow_the_law_in_cells_within_cells_and_beyond_reach(monkeypatch
     records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
     ranks = orders(monkeypatch, records, form, "at once")
     for reach, nats, growth in ((16, rate, 50.0), (1, 3.0 * rate, 0.0), (4, rate, 9.0)):
-        law = CoarseLaw(ranks, q, rate, reach=reach, nats=nats, growth=growth)
+        law = CoarseLaw(ranks, q, rate, reach=reach, widths=Widths(nats, growth))
         assert (law._log_escape > -math.inf) == (reach < 16)
         assert misfit(law, ranks, 3, form, rng) > SMALLEST_P, reach
 
@@ -200,154 +208,112 @@ def test_steep_rates_and_wide_ties_leave_no_number_behind(monkeypatch):
     """A thousand nats between one way and another: floats alone would lose the rarer one's rows."""
     rng, q = np.random.default_rng(3), np.array([0.3, 0.5, 0.6])
     ranks = orders(monkeypatch, [2] * 400 + [3] * 500, "lattice", "sorted")
-    law = CoarseLaw(ranks, q, 3.0, nats=1.0, growth=1.0)
+    law = CoarseLaw(ranks, q, 3.0, widths=Widths(1.0, 1.0))
     exact = PathLaw(ranks, q, 3.0)
     assert law._log_total >= exact.log_normalizer - 1e-6
     assert misfit(law, ranks, 3, "lattice", rng) > SMALLEST_P
 
 
 def test_proposals_go_on_where_single_ranks_would_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(coarse, "MOST_TRIES", 1)
-    monkeypatch.setattr(coarse, "EACH", 1)
     records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
     ranks = orders(monkeypatch, records, "lattice", "at once")
-    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
+    plan, size = replace(PLAN, most_tries=1, each=1), len(records)
+    law = CoarseLaw(ranks, q, 0.1, reach=size, widths=Widths(3.0, 0.0, 8), plan=plan)
     law.draw(np.random.default_rng(1), 200)
     assert law._single is not None
-    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * len(records))  # there is a rank more
-    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
+    plan = replace(plan, most_single=3 * size)  # there is a rank more
+    law = CoarseLaw(ranks, q, 0.1, reach=size, widths=Widths(3.0, 0.0, 8), plan=plan)
     assert misfit(law, ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
     assert vars(law)["_single"] is None and "_law" not in vars(law)
 
 
 def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypatch):
     """By a guess they would fit."""
-    monkeypatch.setattr(coarse, "MOST_TRIES", 1)
-    monkeypatch.setattr(coarse, "EACH", 1)
     monkeypatch.setattr(path, "first_narrow", lambda q, n, rate, reach: np.full(q.size, 5))
     records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
     ranks = orders(monkeypatch, records, "lattice", "at once")
-    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * len(records))
-    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
-    assert misfit(law, ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
-    assert vars(law)["_single"] is None and "_law" not in vars(law)
-    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * (len(records) + 1))
-    assert CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0)._single is not None
+    size, laws = len(records), []
+    for most in (3 * size, 3 * (size + 1)):
+        plan = replace(PLAN, most_tries=1, each=1, most_single=most)
+        widths = Widths(3.0, 0.0, 8)
+        laws.append(CoarseLaw(ranks, q, 0.1, reach=size, widths=widths, plan=plan))
+    assert misfit(laws[0], ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
+    assert vars(laws[0])["_single"] is None and "_law" not in vars(laws[0])
+    assert laws[1]._single is not None
 
 
-@pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES", "LAST_TRY"])
-def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, change):
+@pytest.mark.parametrize("way", ["_narrower", "_single", "_law"])
+def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, way):
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
-    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
-    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
-    monkeypatch.setattr(coarse, "EACH", 1)
-    way = {"MOST_TRIES": "_single", "LAST_TRY": "_law"}.get(change)
-    if way is not None:
-        monkeypatch.setattr(coarse, change, 1)
-        monkeypatch.setattr(coarse, "ROUNDS", 0)
+    plan = replace(PLAN, few_tries=1, output_cost=math.inf, each=1)
+    if way != "_narrower":
+        plan = replace(plan, rounds=0, **{"_single": dict(most_tries=1)}.get(way, dict(last_try=1)))
     drawn, changed = [], 0
     for _ in range(40):
-        law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
+        law = CoarseLaw(ranks, q, 0.4, widths=Widths(2.5, 3.0), plan=plan)
         drawn.append(law.draw(rng, 50))
-        changed += law._successor is not None if way is None else way in vars(law)
+        changed += vars(law).get(way) is not None
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
     assert misfit(merged, ranks, 2, "lattice", rng, 2_000) > SMALLEST_P
 
 
-def never_narrower_leaves(monkeypatch):
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
-
-
-def never_alike(monkeypatch):
-    monkeypatch.setattr(coarse, "MOST_ALIKE", 0)
-    monkeypatch.setattr(coarse, "MORE_ALIKE", 0)
+def test_rows_have_their_cells_where_there_was_no_room_for_their_segments_at_first(monkeypatch):
+    x = np.random.default_rng(6).uniform(0.0, 6.0, 900)
+    ranks, q = orders(monkeypatch, x, "numbers", "at once"), np.array([0.1, 0.5, 0.52])
+    laws = []
+    for room in (kernel.SEGMENTS, 0):
+        monkeypatch.setattr(kernel, "SEGMENTS", room)
+        laws.append(CoarseLaw(ranks, q, 0.05, widths=Widths(0.3, 9.0, 2)))
+    assert laws[0]._cells.entries == laws[1]._cells.entries >= 100
+    assert laws[0]._log_total == laws[1]._log_total
 
 
 @pytest.mark.parametrize("form", ["lattice", "numbers", "dither"])
-def test_cells_that_are_alike_at_all_levels_draw_the_same_law(monkeypatch, form):
-    rng, q = np.random.default_rng(14), np.array([0.1, 0.15, 0.8])
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
-    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
-    nodes, start = law._cells.nodes(), law._cells.start.view(np.intp)
-    rows = [nodes[i:j].tolist() for i, j in pairwise(start)]
-    assert law._grown == 0.0 and rows[0] == rows[1] == rows[2]
-    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
-    narrower = closer_of(law)
-    assert narrower._widths.nats < law._widths.nats and narrower._grown == 0.0
-    assert misfit(narrower, ranks, 3, form, rng) > SMALLEST_P
-
-
-@pytest.mark.parametrize("growth", [0.0, 0.3, 9.0])
-def test_cells_of_a_row_hold_its_leaves_once(monkeypatch, growth):
-    """Whatever their heights are, and where there was no room for their segments at first."""
-    monkeypatch.setattr(coarse.kernel, "SEGMENTS", 0)
-    x = np.random.default_rng(6).uniform(0.0, 6.0, 900)
-    ranks = orders(monkeypatch, x, "numbers", "at once")
-    law = CoarseLaw(ranks, np.array([0.1, 0.5, 0.52]), 0.05, nats=0.3, growth=growth, most=2)
-    nodes, start = law._cells.nodes().astype(int), law._cells.start.view(np.intp)
-    offset = law._tree.offset.view(np.intp)
-    height = np.searchsorted(offset, nodes, side="right") - 1
-    assert nodes.size == law._cells.entries == start[-1]
-    assert np.ptp(height) >= 2 if growth else not height.any()
-    leaf = (nodes - offset[height]) << height
-    end = np.minimum(leaf + (1 << height), offset[1])
-    for row, low, high in zip(pairwise(start.tolist()), law._low, law._high, strict=True):
-        first, last = leaf[slice(*row)], end[slice(*row)]
-        assert first[0] == low and last[-1] == high and (first[1:] == last[:-1]).all()
-
-
-def test_outputs_of_many_levels_at_one_place_ascend_where_cells_are_alike(monkeypatch):
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 50_000))
-    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
-    q, ascend, accepted = np.arange(1, 601) / 601, [], []
-    for _ in range(2):
-        log_accept = CoarseLaw(ranks, q, 2e-3)._propose(np.random.default_rng(3), 60)[1]
-        ascend.append((log_accept > -math.inf).mean())
-        accepted.append(np.exp(np.minimum(log_accept, 0.0)).mean())
-        never_alike(monkeypatch)
-    assert ascend[0] > 0.95 and ascend[1] < 0.9 and accepted[0] > 10.0 * accepted[1]
-
-
-@pytest.mark.parametrize("form", ["lattice", "numbers"])
-def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form):
-    """Asked at first, and again in each of several rounds."""
+def test_narrower_cells_around_where_paths_are_draw_the_same_law(monkeypatch, form):
     rng, q = np.random.default_rng(8), np.array([0.1, 0.15, 0.8])
-    monkeypatch.setattr(coarse, "ROUGH", (0.9, 0.4))
-    monkeypatch.setattr(coarse, "VISITORS", 2)
-    never_narrower_leaves(monkeypatch)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
-    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    never_alike(monkeypatch)
-    first = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
-    assert law._rounds == 0 and first._rounds == 1
-    assert (first._near[0] != law._near[0]).any()
-    narrow, rounds = first, 1
-    while narrow._may_narrow:
-        wider, narrow, rounds = narrow, closer_of(narrow), rounds + 1
+    law = CoarseLaw(ranks, q, 0.3, widths=Widths(0.7, 9.0), plan=replace(PLAN, visitors=2))
+    laws = [law]
+    while laws[-1]._narrower is not None:
+        wider, narrow = laws[-1], laws[-1]._narrower
+        assert narrow._widths[:2] == (0.6 * wider._widths.nats, 0.25 * wider._widths.growth)
         assert (narrow._near[0] <= wider._near[0]).all()
         assert (narrow._near[1] >= wider._near[1]).all()
-    assert rounds == narrow._rounds == coarse.ROUNDS
-    for some in (closer_of(law), first, closer_of(first), narrow):
+        assert narrow._log_total <= wider._log_total + 1e-9
+        laws.append(narrow)
+    assert len(laws) == PLAN.rounds + 1
+    for some in (*laws[:3], laws[-1]):
         assert misfit(some, ranks, 3, form, rng) > SMALLEST_P
+    long = CoarseLaw(ranks, q, 0.3, plan=replace(PLAN, most_entries=1))
+    assert long._narrower is None
 
 
-def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeypatch):
+def test_no_release_depends_on_what_shows_where_paths_are():
+    """Laws that saw other paths accept the same outputs with the same probability."""
+    q, rate = np.arange(1, 13) / 13, 0.4 * 12 / 2_000
+    x = np.random.default_rng(9).normal(0.0, 5.0, 2_000)
+    x = np.sort(np.where(np.arange(2_000) % 2, 0.0, x))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(7))
+    law = CoarseLaw(ranks, q, rate, widths=Widths(0.25, 0.02), plan=replace(PLAN, visitors=1))
+    closer, rng = law._narrower, np.random.default_rng(8)
+    assert (closer._near[0] < law._near[0]).any()
+    drawn, expected = (each.draw(rng, 1_500) for each in (closer, PathLaw(ranks, q, rate)))
+    for level in range(12):
+        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
+
+
+def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets():
     """Few of the first proposals would be accepted: paths are hundreds of nats away."""
-    monkeypatch.setattr(coarse, "LOSS", 4.0)
-    never_narrower_leaves(monkeypatch)
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
+    ranks = SortedOrder(x, None, (-100.0, 100.0))
     law = choice.law_of(
-        SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
+        ranks, np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125, plan=replace(PLAN, loss=4.0)
     )
-    first, closer = (part._propose(rng, 400)[1] for part in (law, closer_of(law)))
+    first, closer = (part._propose(rng, 400)[1] for part in (law, law._narrower))
     share = np.exp(np.minimum(closer, 0.0)).mean()
     assert share > 10.0 * np.exp(np.minimum(first, 0.0)).mean()
 
@@ -358,7 +324,7 @@ def test_cells_of_one_rank_weigh_what_they_hold_across_wide_ties():
     ranks = SortedOrder(records, Lattice.of((0.0, 6.0), 1.0, False), (0.0, 6.0))
     q = np.array([0.1, 0.11, 0.6, 0.75])
     for rate in (1e-5, 3e-4, 2e-3, 5e-2):
-        law = CoarseLaw(ranks, q, rate, reach=ranks.n, nats=1e-9, growth=0.0, most=1)
+        law = CoarseLaw(ranks, q, rate, reach=ranks.n, widths=Widths(1e-9, 0.0, 1))
         exact = PathLaw(ranks, q, rate, reach=ranks.n)
         assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
 
@@ -370,7 +336,7 @@ def test_cells_thousands_of_ranks_from_all_targets_weigh_what_they_hold(fill_mem
     ranks = Sample.of(tied, (0.0, 1000.0), resolution=0).order()
     q = np.array([0.1, 0.2, 0.3])
     for rate in (1e-4, 2e-2):
-        law = CoarseLaw(ranks, q, rate, reach=ranks.n, nats=1e-9, growth=0.0, most=1)
+        law = CoarseLaw(ranks, q, rate, reach=ranks.n, widths=Widths(1e-9, 0.0, 1))
         exact = PathLaw(ranks, q, rate, reach=ranks.n)
         assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
 
@@ -382,12 +348,12 @@ def ten_records():
 
 def test_paths_are_not_drawn_from_rows_that_are_still_to_be_computed():
     with pytest.raises(ValueError, match="rows are to be computed before paths are drawn"):
-        ten_records()._rows(0.0).paths(1, np.random.default_rng(0))
+        uncomputed(ten_records()).paths(1, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once):
-    q, options = np.array([0.2, 0.7]), dict(reach=100, nats=2.0, most=3)
+    q, options = np.array([0.2, 0.7]), dict(reach=100, widths=Widths(2.0, 0.2, 3))
     records = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6]
     ranks = orders(monkeypatch, records, "dither", "at once")
     whole = CoarseLaw(ranks, q, 0.3, **options)
@@ -398,18 +364,6 @@ def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once
     np.testing.assert_array_equal(parts._leaves._start, whole._leaves._start)
     for part, each in zip(parts._tree, whole._tree, strict=True):
         np.testing.assert_array_equal(part, each)
-
-
-def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
-    law = ten_records()
-    enough = law._cells.entries
-    assert law._rows(law._widths.growth, enough).entries == enough
-    fewer = law._rows(law._widths.growth, enough - 1)
-    assert fewer.entries == enough
-    with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
-        fewer.forward()
-    with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
-        fewer.nodes()
 
 
 @given(
@@ -432,7 +386,7 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
         bounds,
     )
     q = np.sort(np.array(levels)) / 100
-    law = CoarseLaw(order_of, q, rate, nats=nats, growth=growth, most=most)
+    law = CoarseLaw(order_of, q, rate, widths=Widths(nats, growth, most))
     log_accept = law._propose(np.random.default_rng(0), 40)[1]
     assert (log_accept <= 1e-9).all()
     assert law._log_total >= PathLaw(order_of, q, rate).log_normalizer - 1e-9
@@ -522,36 +476,28 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, w
 def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, form, way):
     """As chosen at first, and around where paths were seen."""
     rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
-    for name, value in (("BENDS", ((0.9, 3.0),)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
-        monkeypatch.setattr(zones_law, name, value)
-    monkeypatch.setattr(zones_law, "PART_BENDS", ((0.3, 1),))
-    monkeypatch.setattr(zones_law, "SPREAD", 0.0)
-    monkeypatch.setattr(coarse, "VISITORS", 3)
-    never_narrower_leaves(monkeypatch)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
-    ranks = orders(monkeypatch, records, form, way)
-    law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
-    assert law._zoned and not law._exact
-    assert closer_of(law)._around[1][0] > law._around[1][0]
-    for some in (law, closer_of(law)):
+    ranks, zoned, zones_of = orders(monkeypatch, records, form, way), [], coarse.zones_of
+    plan = replace(
+        PLAN, bends=(0.9,), bends_farther=3.0, least_block=2, most_read=0, spread=0.0, visitors=3
+    )
+    monkeypatch.setattr(coarse, "zones_of", lambda *of: zoned.append(zones_of(*of)) or zoned[-1])
+    law = CoarseLaw(ranks, q, 0.15, widths=Widths(0.5, 4.0), plan=plan)
+    assert len(zoned[-1]) > 1 and not law._exact
+    for some in (law, law._narrower):
         assert misfit(some, ranks, 2, form, rng, 2_000) > SMALLEST_P
 
 
 @pytest.mark.parametrize("way", ["sorted", "counted"])
 def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, way):
     q, found, made = np.array([0.2, 0.3]), [], dither._widths
-    for name, value in (
-        ("PART_BENDS", ((0.3, 1),)),
-        ("SPREAD", 0.0),
-        ("wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0),
-    ):
-        monkeypatch.setattr(zones_law, name, value)
-    monkeypatch.setattr(coarse, "VERY_MANY_LEVELS", 1)
+    monkeypatch.setattr(zones_law, "wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0)
     monkeypatch.setattr(dither, "ALIKE", 1)
     monkeypatch.setattr(dither, "_widths", lambda *of: found.append(made(*of)[1]) or made(*of))
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, "dither", way)
-    law = CoarseLaw(ranks, q, 0.15, nats=0.3, growth=2.0)
+    plan = replace(PLAN, bends=(0.3,), spread=0.0)
+    law = CoarseLaw(ranks, q, 0.15, widths=Widths(0.3, 2.0), plan=plan)
     assert set(found[-1] / found[-1].min()) >= {1.0, 2.0}
     assert misfit(law, ranks, 2, "dither", np.random.default_rng(11), 2_000) > SMALLEST_P
 
@@ -633,7 +579,7 @@ def test_wider_leaves_are_where_zones_have_them():
 
 def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
     ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
-    law = CoarseLaw(ranks, np.array([0.3, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
+    law = CoarseLaw(ranks, np.array([0.3, 0.6, 0.8]), 0.1, widths=Widths(2.0, 9.0, 16))
     counted = []
     monkeypatch.setattr(
         SortedOrder,
@@ -643,9 +589,9 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
         ),
     )
     size = 3_000
-    points, exact, likely, _ = law._propose(np.random.default_rng(0), size)
+    points, exact, likely = law._propose(np.random.default_rng(0), size)
     needed = uniform.log_uniforms(size, np.random.default_rng(1))
-    again, bound, estimated, _ = law._propose(np.random.default_rng(0), size, needed)
+    again, bound, estimated = law._propose(np.random.default_rng(0), size, needed)
     assert counted[1] < 0.8 * counted[0]
     assert (again == points).all() and (bound >= exact - 1e-9).all()
     assert ((needed < bound) == (needed < exact)).all()
@@ -657,105 +603,46 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
     assert (estimated[bound > exact + 1e-9] == 0.0).all()
 
 
-def test_bounds_are_for_the_levels_that_are_drawn(monkeypatch):
-    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", 1)
-    ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
-    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
-    size, rng = 3_000, np.random.default_rng(0)
-    assert (law._propose(rng, size)[3] == 1.0).all()
-    needed = uniform.log_uniforms(size, rng)
-    bound, _, seen = law._propose(rng, size, needed)[1:]
-    dropped = seen < 1.0
-    assert dropped.any() and set(seen) <= {0.25, 0.5, 0.75, 1.0}
-    assert (bound[dropped] < needed[dropped]).all() and (bound[~dropped] > -40.0).any()
-
-
-def test_cells_give_way_where_what_few_proposals_lose_says_so(monkeypatch):
+@pytest.mark.parametrize(("likely", "gives_way"), [(0.01, False), (1e-6, True)])
+def test_cells_give_way_where_few_proposals_are_likely(monkeypatch, likely, gives_way):
     """One in a hundred that is accepted is not given up for not being among the first ones."""
     ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
-    given = []
-    for each, gives_way in ((math.log(0.01), False), (-30.0, True)):
-        law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
-        monkeypatch.setattr(law, "_give_way", lambda law=law: given.append(law) or law._law)
-        propose = law._propose
+    plan = replace(PLAN, most_tries=2 * PLAN.few_tries, output_cost=1e-3)
+    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, plan=plan)
+    propose = law._propose
 
-        def hardly_any(rng, size, needed, cells, each=each, propose=propose):
-            points, _, _, seen = propose(rng, size, needed, cells)
-            return points, np.full(size, each), np.zeros(size), seen
+    def hardly_any(rng, size, needed):
+        return propose(rng, size, needed)[0], np.full(size, -30.0), np.full(size, likely)
 
-        monkeypatch.setattr(law, "_propose", hardly_any)
-        monkeypatch.setattr(uniform, "log_uniforms", lambda size, rng: np.zeros(size))
-        monkeypatch.setattr(coarse, "MOST_TRIES", 2 * coarse.FEW_TRIES)
-        monkeypatch.setattr(coarse, "OUTPUT_COST", 1e-3)
-        law._may_narrow = True
-        law.draw(np.random.default_rng(1), 1)
-        assert (law in given) == gives_way
-
-
-def gains(law, size, seed):
-    """What proposals may gain at most, after each of some levels at once, and in the end."""
-    found, gained = [], coarse._Paths.gained
-
-    def kept(self, left, levels):
-        each = gained(self, left, levels)
-        assert (left == np.arange(size)).all()  # all are wanted
-        found.append(law._rate * each)
-        return each
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(coarse._Paths, "gained", kept)
-        return found, law._propose(np.random.default_rng(seed), size)[1]
+    monkeypatch.setattr(law, "_propose", hardly_any)
+    monkeypatch.setattr(uniform, "log_uniforms", lambda size, rng: np.zeros(size))
+    with monkeypatch.context() as patch:
+        patch.setattr(PathLaw, "draw", lambda *of: np.zeros((1, 4)))
+        patch.setattr(coarse.CoarseLaw, "_narrower", law._law)
+        patch.setattr(coarse.CoarseLaw, "_single", None)
+        patch.setattr(coarse.CoarseLaw, "_law", property(lambda law: pytest.fail("too late")))
+        patch.setattr(law, "_plan", replace(plan, last_try=2**12))
+        if gives_way:
+            law.draw(np.random.default_rng(1), 1)
+        else:
+            with pytest.raises(pytest.fail.Exception, match="too late"):
+                law.draw(np.random.default_rng(1), 1)
 
 
-@pytest.mark.parametrize(
-    ("form", "levels"),
-    [
-        ("dither", 1),
-        *(
-            pytest.param(form, levels, marks=pytest.mark.slow)
-            for form, levels in (("dither", 3), *product(("lattice", "numbers"), (1, 3)))
-        ),
-    ],
-)
-def test_what_is_left_goes_down_level_by_level(form, levels, monkeypatch):
-    """So a proposal that some levels rule out is one that all of them rule out."""
-    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", levels)
-    monkeypatch.setattr(dither, "EAGER_RECORDS", 0)
-    rng, at_once = np.random.default_rng(3), 0
-    for trial in range(30):
-        x = np.sort(np.round(rng.normal(0.0, 5.0, int(rng.integers(40, 400))), trial % 3))
-        lattice = Lattice.of((-50.0, 50.0), 0 if form == "numbers" else 0.1, form == "dither")
-        ranks = SortedOrder(x, lattice, (-50.0, 50.0))
-        if form == "dither":
-            ranks = dither.dithered(ranks, rng)
-        m = int(rng.integers(2, 12))
-        q, rate = np.sort(rng.random(m)), float(rng.choice([0.01, 0.1, 1.0]))
-        nats, most = float(rng.choice([0.1, 1.0, 4.0])), int(rng.choice([2, 8, 40]))
-        law = CoarseLaw(ranks, q, rate, nats=nats, growth=1.0, most=most)
-        for seed in range(6):  # alone, as the runs of others are in the way
-            found, exact = gains(law, 1, seed)
-            at_once = max(at_once, len(found))
-            for each in found:
-                assert (exact <= each + 1e-9).all()
-    assert at_once >= 5 // levels
-
-
-@pytest.mark.parametrize(
-    "form", ["lattice", pytest.param("dither", marks=pytest.mark.slow), "numbers"]
-)
-def test_draws_of_some_levels_at_a_time_follow_the_law(form, monkeypatch):
-    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", 1)
-    monkeypatch.setattr(coarse, "MOST_OUTPUTS", 1)
-    ranks, q = (
-        orders(monkeypatch, COLUMNS["no atom"] * 3, form, "sorted"),
+@pytest.mark.parametrize("form", ["lattice", "numbers"])
+def test_one_proposal_at_a_time_follows_the_law(form, monkeypatch):
+    ranks = orders(monkeypatch, COLUMNS["no atom"] * 3, form, "sorted")
+    q, rng, plan = (
         np.array([0.2, 0.4, 0.8]),
+        np.random.default_rng(4),
+        replace(PLAN, most_outputs=1),
     )
-    law, rng = CoarseLaw(ranks, q, 0.5, nats=2.0, growth=1.0, most=4), np.random.default_rng(4)
+    law = CoarseLaw(ranks, q, 0.5, widths=Widths(2.0, 1.0, 4), plan=plan)
     assert misfit(law, ranks, 3, form, rng, 1_000) > SMALLEST_P
 
 
 @pytest.mark.parametrize(
-    "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond", "rough"]
+    "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond"]
 )
 def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
     ranks, q = (
@@ -763,7 +650,7 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
         np.array([0.3, 0.6]),
     )
     rng, rate = np.random.default_rng(0), 0.3
-    law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
+    law = CoarseLaw(ranks, q, rate, widths=Widths(2.0, 9.0, 4))
     if fault == "bends":
         law._cells = Straight(law._cells)
     if fault == "rank":
@@ -778,20 +665,15 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
             60_000,
         )
         ranks = orders(monkeypatch, records, "lattice", "at once")
-        law = CoarseLaw(ranks, q, 0.1, nats=0.101, growth=50.0)
+        law = CoarseLaw(ranks, q, 0.1, widths=Widths(0.101, 50.0))
         monkeypatch.setattr(law, "_propose", partial(without_descents, law))
     if fault == "volumes":
         monkeypatch.setattr(coarse, "tree_of", lopsided)
-        law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
-    if fault == "rough":
-        tree = law._tree._replace(rising=law._tree.volume, falling=law._tree.volume)
-        rows = law._low, law._high
-        spans = widths_law.spans_around(law._near, 2.0, 9.0, rate, math.inf)
-        law._use(law._cells_of(tree, rows, spans, coarse.ALL, law._arrival()))
+        law = CoarseLaw(ranks, q, rate, widths=Widths(2.0, 9.0, 4))
     if fault == "beyond":
-        law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
+        law = CoarseLaw(ranks, q, rate, reach=2, widths=Widths(0.3, 0.2))
         law._log_escape = -1e-3
-    monkeypatch.setattr(coarse, "MOST_TRIES", 2**30)
+    law._plan = replace(PLAN, most_tries=2**30, rounds=0)
     assert misfit(law, ranks, 2, "lattice", rng, size, monkeypatch.undo) < SMALLEST_P
 
 
@@ -821,7 +703,7 @@ def test_no_output_within_reach_is_between_leaves(records, levels, reach, most, 
         np.sort(np.array(records)), Lattice.of((0.0, 40.0), 1.0, False), (0.0, 40.0)
     )
     law = CoarseLaw(
-        order_of, np.sort(np.array(levels)) / 100, 0.3, reach=10**6, nats=nats, most=most
+        order_of, np.sort(np.array(levels)) / 100, 0.3, reach=10**6, widths=Widths(nats, 0.2, most)
     )
     if not law._collect(reach):
         return
@@ -880,19 +762,16 @@ def test_threads_that_draw_from_one_law_see_one_dither():
 
 def test_draws_by_seed_stay_where_others_made_cells_narrower(monkeypatch):
     """Of one law, in threads, too: what is drawn does not depend on what was drawn before."""
-    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
-    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
-    monkeypatch.setattr(coarse, "EACH", 1)
-    q = np.array([0.3, 0.6])
+    plan, q = replace(PLAN, few_tries=1, output_cost=math.inf, each=1), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(10):
-            law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
+            law = CoarseLaw(ranks, q, 0.4, widths=Widths(2.5, 3.0), plan=plan)
             with ThreadPoolExecutor(4) as threads:
                 drawn = list(threads.map(partial(drawn_by, law), range(12)))
-            assert law._successor is not None
+            assert "_narrower" in vars(law)
             for seed, outputs in enumerate(drawn):
                 assert (drawn_by(law, seed) == outputs).all()
     finally:
@@ -911,36 +790,38 @@ def test_cells_lose_little_and_blocks_less():
         (10**6, 1, 1.0),
     ):
         q = np.linspace(0.0, 1.0, m + 2)[1:-1]
-        nats = widths_law.narrowest(n, q, rate)
-        most = widths_law.LOSS * max(1.0, m / widths_law.FEW_LEVELS)
-        assert m * nats**2 * widths_law.APART <= most * (1 + 1e-12)
+        nats = widths_of(n, q, rate, PLAN).nats
+        most = PLAN.loss * max(1.0, m / PLAN.few_levels) * PLAN.aligned[1] ** 2
+        assert m * nats**2 * PLAN.apart <= most * (1 + 1e-12)
         zones = zones_around(n, q, rate)
-        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= zones_law.BENDS[-1][0]
+        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= PLAN.bends[-1]
     assert zones_around(10**6, np.array([0.5]), 1.0)[0].most == 1
     many = np.linspace(0.0, 1.0, 1002)[1:-1]
-    assert zones_around(10**6, many, 2.5e-4)[0].most == 1  # records, not two at a time
+    assert zones_around(10**6, many, 1e-3)[0].most == 1  # records, not two at a time
     assert zones_around(10**9, many, 2.5e-7)[0].most > 10**3
-    # more of them than for few records, but not more than records are worth
-    zones = zones_around(10**9, many, 1e-3)
-    assert zones_law.MANY_BLOCKS < zones_law._count(zones) < 10**9 / zones_law.RANKS_EACH
-    assert zones_around(10**8, many, 7.5e-3)[0].most == zones_law.LEAST_OF_MANY
     assert zones_around(10**8, many, 1.0)[0].most == 1
+
+
+def test_cells_fit_between_targets_that_are_evenly_apart():
+    """Some and a half of them, where steps lose least."""
+    for m, rate in ((29, 0.05), (100, 0.025), (300, 0.025)):
+        q = np.arange(1, m + 1) / (m + 1)
+        cells = rate * 10**6 / (m + 1) / widths_of(10**6, q, rate, PLAN).nats
+        assert abs(cells % 1.0 - 0.5) < 0.25
 
 
 def zones_around(n, q, rate):
     """Zones of all ranks, for paths at their targets."""
     whole = np.floor(n * q).astype(np.int64)
     records = CountedOrder(np.array([0]), np.array([n]), Lattice.of(BOUNDS, 1, False), BOUNDS)
-    return zones_law.zones_of(records, whole, whole, np.array([0]), np.array([n + 1]), rate)
+    return zones_law.zones_of(records, whole, whole, np.array([0]), np.array([n + 1]), rate, PLAN)
 
 
 def test_blocks_are_longer_where_paths_pay_to_be():
     n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
     zones = zones_around(n, q, rate)
-    assert len(zones) > 5 and zones[0].most >= zones_law.LEAST_BLOCK
-    (farther,) = (
-        share for nats, share in zones_law.BENDS if math.floor(nats / rate / 30) == zones[0].most
-    )
+    assert len(zones) > 5 and zones[0].most >= PLAN.least_block
+    assert zones[0].most in [math.floor(nats / rate / 30) for nats in PLAN.bends]
     for inner, outer in pairwise(zones):
         assert outer.most == 2 * inner.most
         assert inner.ranks.sum() < outer.ranks.sum()
@@ -948,9 +829,9 @@ def test_blocks_are_longer_where_paths_pay_to_be():
         # a path pays to be there
         away = (int(inner.ranks[0]) - 1) // 2
         more = (outer.most - zones[0].most) * q.size * rate
-        assert more <= farther * away * rate * (1 + 1e-9)
-    assert zones[-1].most * rate <= zones_law.WIDEST_BLOCK
-    assert zones_law._count(zones) < zones_law.MANY_BLOCKS
+        assert more <= PLAN.bends_farther * away * rate * (1 + 1e-9)
+    assert zones[-1].most * rate <= PLAN.widest_block
+    assert zones_law._count(zones) < PLAN.most_blocks
     assert zones_law._count([Zone(zones[0].most, *zones[-1][1:])]) > 20 * zones_law._count(zones)
 
 
@@ -959,102 +840,19 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
     rng, q = np.random.default_rng(5), np.linspace(0.0, 1.0, 22)[1:-1]
     x = np.sort(rng.normal(0.0, 5.0, 60_000))
     tied = np.sort(np.where(np.arange(60_000) < 30_000, 0.0, x))
+    many = replace(PLAN, most_records=1, most_blocks=1, most_read=2**23, most_narrow=2**20)
     for column, rate, kind in ((x, 0.25, PathLaw), (tied, 0.25, CoarseLaw), (x, 1e-4, CoarseLaw)):
         ranks = SortedOrder(column, None, (-100.0, 100.0))
         law = choice.law_of(ranks, q, rate)
         assert type(law) is kind
         assert law.draw(rng, 3).shape == (3, 20)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(zones_law, "MANY_BLOCKS", 1)
-            patch.setattr(zones_law, "MOST_BLOCKS", 1)
-            patch.setattr(choice, "MOST_BLOCKS", 1)
-            patch.setattr(choice, "MOST_NARROW", 2**20)
-            chosen = type(choice.law_of(ranks, q, rate))
-            assert chosen is (CoarseLaw if column is tied else PathLaw)
-            patch.setattr(zones_law, "MOST_RANKS", 0)
-            chosen = type(choice.law_of(ranks, q, rate))
-            assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
-
-
-@pytest.mark.parametrize("form", ["lattice", "prior", "numbers"])
-def test_wide_cells_and_the_narrower_ones_after_them_draw_the_law(monkeypatch, form):
-    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
-    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)  # any rows are worth others
-    q, rng = np.array([0.3, 0.55, 0.7]), np.random.default_rng(8)
-    ranks = orders(monkeypatch, COLUMNS["an atom inside"], form, "at once")
-    wide = [Widths(64.0, 0.0, 1), Widths(2.0, 0.0, 3)]
-    law = CoarseLaw(ranks, q, 0.4, wide=wide)
-    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
-    assert law._successor is not None and law._successor._widths == wide[1]
-    last = law._successor
-    while last._narrower:
-        last = closer_of(last)
-    assert last._widths == CoarseLaw(ranks, q, 0.4)._widths
-    assert misfit(last, ranks, 3, form, rng) > SMALLEST_P
-
-
-def test_wide_cells_fit_between_targets_and_lose_little():
-    m, n, rate = 100, 10**6, 0.25
-    q, gap = np.arange(1, m + 1) / (m + 1), rate * n / (m + 1)
-    wide = widths_law.wide_of(n, q, rate, m * n)
-    assert wide[0].nats > 30.0 and wide == sorted(wide, reverse=True)
-    for nats, growth, most in wide:
-        assert 2.0 * rate <= gap % nats <= 2.0 and (growth, most) == (0.0, 1)
-        assert nats > 2 * widths_law.narrowest(n, q, rate)
-    some = np.sort(np.random.default_rng(0).random(m))  # of which no cells are whole parts
-    assert not widths_law.wide_of(n, some, rate, m * n)
-    assert not widths_law.wide_of(n, q, rate, 10**4)  # short rows
-    assert not widths_law.wide_of(10**9, q, rate, m * 10**9)  # too long ones
-    assert not widths_law.wide_of(n, np.array([0.5]), rate, n)
+        blocks_of_records = replace(many, least_block=2**20)
+        chosen = type(choice.law_of(ranks, q, rate, plan=blocks_of_records))
+        assert chosen is (CoarseLaw if column is tied else PathLaw)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 1e-312, 1e205])
-def test_ties_are_drawn_from_wide_cells_as_from_narrow_ones(scale):
-    rng, q, rate = np.random.default_rng(5), np.arange(1, 31) / 31, 0.25
-    x = np.clip(rng.normal(0.0, 0.05, 100_000), -1.0, 1.0)
-    ranks = SortedOrder(
-        np.sort(np.where(rng.random(x.size) < 0.5, 0.01, x)) * scale, None, (-scale, scale)
-    )
-    law = choice.law_of(ranks, q, rate)
-    assert law._widths.nats > 20.0 and law._cells.entries < 20_000
-    drawn, expected = law.draw(rng, 400), CoarseLaw(ranks, q, rate).draw(rng, 400)
-    assert law._successor is None  # wide ones did
-    for level in (0, 3, 10, 15, 22, 29):
-        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
-
-
-@pytest.mark.parametrize("threads", [1, 4])
-def test_rows_go_before_narrower_ones_are_made(monkeypatch, threads):
-    """A law that gave way draws as before; no two have rows at once."""
-    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
-    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)  # any rows are worth others
-    x, q = np.sort(np.random.default_rng(9).normal(0.0, 5.0, 3_000)), np.arange(1, 4) / 4
-    ranks = SortedOrder(x, None, (-100.0, 100.0))
-    laws, rows = [], []
-    use = CoarseLaw._use
-
-    def counted(law, cells):
-        if rows:  # of a law that gives way
-            assert not [other for other in laws if other._cells is not None]
-        use(law, cells)
-        laws.append(law)
-        rows.append(cells.entries)
-
-    monkeypatch.setattr(CoarseLaw, "_use", counted)
-    law = CoarseLaw(ranks, q, 0.02, nats=40.0, once=True)
-    with ThreadPoolExecutor(threads) as pool:
-        drawn = pool.map(lambda seed: law.draw(np.random.default_rng(seed), 200), range(8))
-        points = np.concatenate([*drawn])
-    assert len(laws) > 1 and law._cells is None
-    assert len(laws) <= 1 + coarse.ROUNDS
-    expected = PathLaw(ranks, q, 0.02).draw(np.random.default_rng(99), 1_600)
-    for level in range(3):
-        assert stats.ks_2samp(points[:, level], expected[:, level]).pvalue > SMALLEST_P
-
-
-@pytest.mark.slow
-def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatch):
+def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
     """No window that is much narrower than all ranks would do; both draw from one law.
 
     Rows of all ranks do where they are few.
@@ -1064,15 +862,13 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatc
     ranks = SortedOrder(x, None, (-100.0, 100.0))
     whole = choice.law_of(ranks, q, rate)
     assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
-    monkeypatch.setattr(choice, "MOST_WHOLE", q.size * ranks.n)
-    law, exact = choice.law_of(ranks, q, rate), PathLaw(ranks, q, rate)
+    plan = replace(PLAN, most_whole=q.size * ranks.n)
+    law, exact = choice.law_of(ranks, q, rate, plan=plan), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):
         PathLaw(ranks, q, rate, narrow=True)
     even = SortedOrder(np.linspace(-99.0, 99.0, 3_000), None, (-100.0, 100.0))
-    assert type(choice.law_of(even, q, rate)) is PathLaw
-    tied = SortedOrder(np.sort(np.where(np.arange(3_000) % 2, 0.0, x)), None, (-100.0, 100.0))
-    assert type(choice.law_of(tied, q, rate)) is PathLaw  # cells do not help, of so many levels
+    assert type(choice.law_of(even, q, rate, plan=plan)) is PathLaw
     drawn, expected = law.draw(rng, 400), exact.draw(rng, 400)
     for level in (0, 50, 200, 320, 399):
         assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
@@ -1134,171 +930,39 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
         assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
 
 
-def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(monkeypatch):
+def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones():
     """Not rows of 50 million single ranks, where cells take a fifth of the time."""
-    for module in (choice, zones_law):
-        monkeypatch.setattr(module, "MOST_BLOCKS", 0)
     x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 60_000))
     ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
     q = np.arange(1, 101) / 101
     for rate in (0.02, 0.1):
         guess = path.first_window(ranks, q, rate)
         half = path.first_narrow(q, ranks.n, rate, guess).mean()
-        for limit, many in (("MOST_NARROW", 2**24), ("NARROW_OF_MANY", 0)):
-            monkeypatch.setattr(choice, "MANY_NARROW", many)
-            for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
-                monkeypatch.setattr(choice, limit, most)
-                assert type(choice.law_of(ranks, q, rate)) is law
+        for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
+            plan = replace(PLAN, most_records=0, most_scanned=0.0, most_narrow=most)
+            monkey = pytest.MonkeyPatch()
+            with monkey.context() as patch:  # no block of two records is short enough
+                patch.setattr(choice, "zones_of", lambda *of: [Zone(1, of[3], of[4])])
+                assert type(choice.law_of(ranks, q, rate, plan=plan)) is law
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
 def test_spans_are_as_wide_as_paths_pay_for(growth):
-    m, nats, rate, widest = 3, 0.25, 0.01, 8.0
+    m, rate, plan = 3, 0.01, replace(PLAN, widest=1e6)
     near = np.array([100, 2_000, 2_500]), np.array([120, 2_000, 9_000])
-    stretch, until, span = widths_law.spans_around(near, nats, growth, rate, widest)
-    stretch = stretch.view(np.intp)
+    stretch, until, span = spans_around(near, Widths(0.25, growth), rate, plan)
+    stretch, nats = stretch.view(np.intp), plan.margin * 0.25
     for j in range(m):
         last = until[stretch[j] : stretch[j + 1]]
         assert (np.diff(last) >= 0).all() and last[-1] == np.iinfo(np.int64).max
         ranks = np.arange(0, 200_000, 7)
         found = span[stretch[j] + np.searchsorted(last, ranks)]
         away = rate * np.maximum(np.maximum(near[0][j] - ranks, ranks - near[1][j]), 0)
-        exact = np.minimum(nats * np.sqrt(1.0 + growth * away**2 / (m + away)), widest)
+        exact = nats * np.sqrt(1.0 + growth * away**2 / (m + away))
         assert (found[away == 0.0] == nats).all()
         assert (np.abs(np.log2(found / exact)) < 1.0 / 8.0).all()
-
-
-def test_cells_of_about_one_rank_are_of_one_rank():
-    """Where nothing is lost: all proposals from near the targets are accepted."""
-    n, rate, q = 6_000, 0.2, np.arange(1, 60) / 60
-    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, n))
-    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
-    for nats, at_least in ((1.3 * rate, 0.99), (1.6 * rate, 0.0)):
-        law = CoarseLaw(ranks, q, rate, nats=nats, growth=0.01)
-        most = int(law._tree.offset[1])
-        widths = (law._tree.most - law._tree.least)[:most]
-        accepted = np.exp(np.minimum(law._propose(np.random.default_rng(5), 200)[1], 0.0)).mean()
-        assert (widths == 0).all() == (at_least > 0.0)
-        assert (accepted > 0.99) == (at_least > 0.0)
-
-
-def test_leaves_become_narrower_where_cells_would_be_the_same(monkeypatch):
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # not as all of them are leaves
-    rng, q = np.random.default_rng(12), np.array([0.2, 0.5, 0.6])
-    ranks = orders(monkeypatch, [0, 1, 1, 2] * 4 + [4] * 6 + [5, 6] * 3, "lattice", "at once")
-    law = CoarseLaw(ranks, q, 0.2, nats=1.5, growth=1e-6)
-    closer = closer_of(law)
-    assert closer._widths.nats == coarse.LESS_NATS * 1.5
-    assert closer._entries > coarse.HARDLY_MORE * law._entries
-    assert misfit(closer, ranks, 3, "lattice", rng) > SMALLEST_P
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
-    assert closer_of(law)._entries == law._entries
-
-
-def test_leaves_become_narrower_where_all_cells_are_leaves(monkeypatch):
-    rng, q = np.random.default_rng(12), np.array([0.2, 0.5, 0.6])
-    ranks = orders(monkeypatch, [0, 1, 1, 2] * 4 + [4] * 6 + [5, 6] * 3, "lattice", "at once")
-    law = CoarseLaw(ranks, q, 0.2, nats=1.5, growth=1e-6)
-    assert (law._some_paths(law._cells) < int(law._tree.offset[1])).all()
-    closer = closer_of(law)
-    assert closer._widths.nats == coarse.LESS_NATS * 1.5 and closer._rounds == 1
-    assert closer._leaves.ranks < law._leaves.ranks
-    assert misfit(closer, ranks, 3, "lattice", rng) > SMALLEST_P
-    while closer._leaves.ranks > 1.0 and closer._may_narrow:
-        closer = closer_of(closer)
-    assert closer._rounds <= coarse.ROUNDS
-
-
-def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
-    rng, q = np.random.default_rng(13), np.array([0.1, 0.15, 0.8])
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    never_alike(monkeypatch)
-    never_narrower_leaves(monkeypatch)
-    ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, "lattice", "at once")
-    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
-    by_paths = law._with_narrower()
-    monkeypatch.setattr(coarse, "INFLATED", -1.0)
-    by_growth = law._with_narrower()
-    assert by_growth._grown == by_paths._grown * coarse.LESS_GROWTH**3
-    assert by_growth._near is law._near and by_paths._near is not law._near
-    assert misfit(by_growth._with_rows(), ranks, 3, "lattice", rng) > SMALLEST_P
-
-
-def half_tied(n, m):
-    """A law whose paths go around a tie, which is dithered, by cells as they are first chosen."""
-    x = np.sort(np.where(np.arange(n) % 2, 0.0, np.random.default_rng(9).normal(0.0, 5.0, n)))
-    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(7))
-    q = np.arange(1, m + 1) / (m + 1)
-    return CoarseLaw(ranks, q, 0.4 * m / n, nats=0.25, growth=0.02), ranks, q
-
-
-def test_cells_are_wide_inside_of_ties_that_no_path_goes_to(monkeypatch):
-    """And the way past them is no way: beyond they are as narrow as before."""
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    never_alike(monkeypatch)
-    law, ranks, q = half_tied(20_000, 100)
-    assert law._seen is not None
-    stretch, until, span = law._spans(law._grown)
-    j = 50  # its target is inside of the tie
-    first, last = stretch[j : j + 2].astype(int)
-    tied = np.searchsorted(until[first:last], [7_000, 10_000, 13_000])
-    assert (span[first:last][tied] > 4.0 * span[first:last].min()).all()
-    monkeypatch.setattr(coarse, "PAID_SHARE", 0.0)
-    narrow = law._rows(law._grown)
-    assert law._cells.entries < 0.7 * narrow.entries
-    monkeypatch.setattr(coarse, "EMPTY", 2.0)
-    assert half_tied(20_000, 100)[0]._seen is None
-    rng = np.random.default_rng(8)
-    drawn, expected = law.draw(rng, 400), PathLaw(ranks, q, law._rate).draw(rng, 400)
-    for level in (0, 20, 40, 50, 60, 80, 99):
-        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
-
-
-def test_no_release_depends_on_what_shows_where_paths_are(monkeypatch):
-    """Laws that saw other paths, or none, accept the same outputs with the same probability."""
-    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
-    never_alike(monkeypatch)
-    law, ranks, q = half_tied(2_000, 12)
-    monkeypatch.setattr(coarse, "VISITORS", 1)
-    other = half_tied(2_000, 12)[0]
-    exact = PathLaw(ranks, q, law._rate)
-    rng = np.random.default_rng(8)
-    draws = [part.draw(rng, 1_500) for part in (law, other, exact)]
-    for level in range(12):
-        for drawn in draws[:2]:
-            assert stats.ks_2samp(drawn[:, level], draws[2][:, level]).pvalue > SMALLEST_P
-
-
-def test_ways_past_empty_cells_are_no_way_but_for_these():
-    lattice = Lattice.of((0.0, 9.0), 1.0, False)
-    ranks = SortedOrder(np.arange(10), lattice, (0.0, 9.0))
-    law = CoarseLaw(ranks, np.array([0.3, 0.6]), 0.5, nats=2.0, growth=4.0)
-    least, most, empty = np.array([0, 10, 21, 121, 131]), np.array([9, 20, 120, 130, 400]), -24.5
-    law._near = np.array([10, 12]), np.array([20, 18])
-    law._seen = seen_law.Seen(
-        np.array([0.0, -40.0]),  # at the second level paths are inside of it
-        np.array([0, 5, 10], dtype=np.uintp),
-        np.tile(least, 2),
-        np.tile(most, 2),
-        np.tile([0.0, 1.0, empty, 0.0, 0.0], 2),
-    )
-    stretch, until, span = law._spans(1.0)
-    assert stretch.tolist() == [0, 5, 10]
-    assert until.tolist() == [9, 20, 120, 130, np.iinfo(np.int64).max] * 2
-    narrow = coarse.MARGIN * 2.0
-
-    def wider(away):
-        return narrow * math.sqrt(1.0 + (0.5 * away) ** 2 / (2.0 + 0.5 * away))
-
-    # the least that others have is -20, their median; gaps of 3 records cost 3 nats, there and back
-    paid = coarse.PAID_SHARE * (-20.0 - empty - 3.0 - seen_law.PAID_MARGIN)
-    assert 0.0 < paid < narrow
-    np.testing.assert_allclose(span[:5], [narrow, narrow, wider(1), narrow, wider(10)])
-    np.testing.assert_allclose(span[5:], [narrow, narrow, narrow, wider(100), wider(110)])
-    law._near = np.array([125, 12]), np.array([125, 18])
-    np.testing.assert_allclose(law._spans(1.0).span[:3], [wider(11), narrow, wider(5)])
-    law._seen = law._seen._replace(densities=law._seen.densities - np.tile([0, 0, 9.0, 0, 0], 2))
-    np.testing.assert_allclose(law._spans(1.0).span[2], paid + 9.0 * coarse.PAID_SHARE)
+    widest = spans_around(near, Widths(0.25, growth), rate, replace(PLAN, widest=8.0)).span.max()
+    assert widest <= 8.0 * 2 ** (1.5 / 8.0)
 
 
 def many_tied(records, m):
@@ -1326,15 +990,6 @@ def test_long_parts_of_ties_draw_no_paths_away(tied, rate):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tied, rate", [(10**5, 0.175), (10**6, 0.01), (10**6, 0.02)])
-def test_cells_draw_no_paths_out_of_a_tie_that_hardly_pay_for_it(tied, rate):
-    """There they lose something at all levels, by wider cells: no more than the way there costs."""
-    law = choice.law_of(*many_tied(tied, 1_000), rate)
-    assert isinstance(law, CoarseLaw) and law._seen_by_bounds is not None
-    assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -8.0
-
-
-@pytest.mark.slow
 def test_leaves_between_ties_are_no_parts_of_cells():
     """What a cell holds is at one rank there, mostly; a bend would count from the cell's end."""
     values = np.arange(-100, 101) / 4.0
@@ -1345,37 +1000,18 @@ def test_leaves_between_ties_are_no_parts_of_cells():
         assert np.median(law._propose(np.random.default_rng(7), 64)[1]) > -4.0
 
 
-def test_wide_cells_that_lose_more_than_it_seemed_are_asked_for_wider_windows():
-    """What they leave is too much for the narrow ones: else rows would be all within reach."""
-    ranks, q = many_tied(46_287, 700)
-    bounds = passing.passing(ranks, q, 0.195, path.first_window(ranks, q, 0.195))
-    assert bounds.lacking <= 0.0
-    law = CoarseLaw(ranks, q, 0.195)
-    assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
-
-
-def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkeypatch):
-    """Rough cells are the wider the farther away: they may seem to weigh more 700 nats away."""
-    monkeypatch.setattr(zones_law, "PART_FARTHER_SQRT", 0.45 * math.sqrt(300))
-    law = choice.law_of(*many_tied(10**8, 300), 0.0025)
-    assert isinstance(law, CoarseLaw)
-    below, above = law._near
-    assert np.mean((below <= law._whole) & (law._whole <= above)) > 0.9
-    assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -4.0
-
-
 def test_ranks_take_half_the_memory_where_they_fit():
     """Of cells: as int32, which makes no difference, up to 2^31 records."""
     ranks, q = many_tied(10**5, 40)
     law = CoarseLaw(ranks, q, 0.01)
-    tree, rows = law._tree, (law._low, law._high)
+    tree = law._tree
     assert tree.least.dtype == tree.most.dtype == np.int32
     wide = tree._replace(least=tree.least.astype(np.int64), most=tree.most.astype(np.int64))
     found = []
     for each in (tree, wide):
-        cells = law._cells_of(each, rows, law._spans(law._grown), coarse.ALL)
+        cells = uncomputed(law, each)
         cells.forward()
-        found.append((cells.log_total, cells.nodes(), cells.paths(20, np.random.default_rng(1))))
+        found.append((cells.log_total, cells.entries, cells.paths(20, np.random.default_rng(1))))
     for narrow, same in zip(*found, strict=True):
         np.testing.assert_array_equal(narrow, same)
     for n, kind in ((2**31 - 1, np.int32), (2**31, np.int64)):
@@ -1445,7 +1081,7 @@ def test_draws_by_rows_in_parts_follow_the_law(monkeypatch, form, rate):
     rng, q = np.random.default_rng(2), np.array([0.2, 0.5, 0.55])
     records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
     ranks = orders(monkeypatch, records, form, "at once")
-    law = CoarseLaw(ranks, q, rate, reach=16, nats=3.0 * rate, growth=9.0)
+    law = CoarseLaw(ranks, q, rate, reach=16, widths=Widths(3.0 * rate, 9.0))
     law._cells.forward(0, 0, 1)
     assert law._cells.parts == 3
     assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
@@ -1455,7 +1091,7 @@ def test_draws_by_rows_in_parts_follow_the_law(monkeypatch, form, rate):
 def test_rows_in_parts_take_less_memory():
     x = np.sort(np.random.default_rng(0).normal(0.0, 5.0, 10**6))
     ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(6))
-    cells = choice.law_of(ranks, np.arange(1, 1001) / 1001, 0.0075)._cells
+    cells = choice.law_of(ranks, np.arange(1, 401) / 401, 0.01)._cells
     cells.forward(0, 0)  # what was kept goes
     tracemalloc.start()
     cells.forward(0, 0, 2**17)
@@ -1465,154 +1101,4 @@ def test_rows_in_parts_take_less_memory():
     whole = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert cells.entries > 2**20 and in_parts < whole / 3
-    assert paths.shape == (4, 1000)
-
-
-def windows_of(window, q):
-    return np.array(window[: q.size], dtype=np.int64)
-
-
-@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
-@pytest.mark.parametrize("way", ["sorted", "counted"])
-def test_draws_follow_the_law_where_paths_leave_windows(monkeypatch, form, way):
-    """Some are decided outside: within reach, and beyond it."""
-    monkeypatch.setattr(coarse, "WINDOWED", 1)
-    rng, q = np.random.default_rng(4), np.array([0.2, 0.5, 0.55])
-    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
-    ranks = orders(monkeypatch, records, form, way)
-    for reach, window in ((16, [2, 1, 2]), (5, [1, 3, 2])):
-        law = CoarseLaw(
-            ranks, q, 0.3, reach=reach, nats=0.3, growth=9.0, most=3, window=windows_of(window, q)
-        )
-        assert law._window is not None and law._log_escape > math.log(0.05)
-        assert misfit(law, ranks, 3, form, rng) > SMALLEST_P, reach
-
-
-@given(
-    st.lists(st.integers(0, 6), min_size=1, max_size=30),
-    st.lists(st.integers(1, 99), min_size=1, max_size=4, unique=True),
-    st.lists(st.integers(1, 9), min_size=4, max_size=4),
-    st.floats(0.01, 1.0),
-    st.sampled_from(["lattice", "dither", "numbers"]),
-    st.sampled_from(["sorted", "counted"]),
-    st.sampled_from([0.1, 0.5, 2.0]),
-)
-def test_what_leaves_windows_is_bounded(records, levels, window, rate, form, way, nats):
-    """By what outputs weigh that are taken together; against rows of all ranks."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        ranks = orders(monkeypatch, records, form, way)
-        monkeypatch.setattr(strayed, "NATS", nats)
-        q = np.array(sorted(levels)) / 100.0
-        n = len(records)
-        windows = strayed.Windows(ranks, q, rate, reach=n + 99)
-        taken = windows._size * (np.array(window[: q.size]) // windows._size + 1)
-        weights = windows.weights(taken)
-        assert weights is not None
-        log_strayed, log_inside = weights
-        first, last = intervals.windows(q, n, taken)[:2]
-        assert Outside(ranks, q, rate, first, last).log_total <= log_strayed + 1e-9
-        exact = PathLaw(ranks, q, rate).log_normalizer
-        assert np.logaddexp(log_inside, log_strayed) >= exact - 1e-9
-
-
-def test_there_are_no_windows_where_an_order_would_read_all_records(monkeypatch):
-    ranks = orders(monkeypatch, [0, 1, 2, 2, 3, 5, 6], "dither", "selected")
-    windows = strayed.Windows(ranks, np.array([0.3, 0.6]), 0.1, reach=10**6)
-    assert windows.weights(np.array([5, 5])) is None
-    monkeypatch.setattr(strayed, "WORTH_RECORDS", 1e9)
-    monkeypatch.setattr(strayed, "WORTH", 1e9)
-    assert windows.found() is None
-
-
-@pytest.mark.parametrize("fault", ["inside", "always", "bound"])
-def test_wrong_draws_outside_of_the_windows_of_cells_are_noticed(monkeypatch, fault):
-    monkeypatch.setattr(coarse, "WINDOWED", 1)
-    rng, q = np.random.default_rng(6), np.array([0.2, 0.5, 0.55])
-    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
-    ranks = orders(monkeypatch, records, "lattice", "sorted")
-    window = windows_of([1, 1, 1], q)
-    law = CoarseLaw(ranks, q, 0.3, reach=16, nats=0.3, growth=0.0, most=3, window=window)
-    if fault == "inside":  # what does not leave rows counts twice
-        monkeypatch.setattr(law, "_within", lambda points: np.zeros(points.shape, dtype=bool))
-        whole = np.zeros(3, dtype=np.int64)
-        law._outside = Outside(ranks, q, 0.3, whole - 1, whole - 2)
-    elif fault == "always":
-        monkeypatch.setattr(law, "_log_left", law._outside.log_total)
-    else:
-        law._log_strayed = law._outside.log_total - 3.0
-        law._use(law._rows(law._grown))
-        monkeypatch.setattr(Outside, "log_total", law._log_left)
-    assert misfit(law, ranks, 3, "lattice", rng, 6_000) < SMALLEST_P
-
-
-def many_levels(n, m):
-    """A sorted order of a normal column, and levels."""
-    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, n))
-    column = Sample.of(x, (-100.0, 100.0), assume_sorted=True)
-    return column.order(np.random.default_rng(1)), np.arange(1, m + 1) / (m + 1)
-
-
-def test_rows_are_kept_inside_of_windows(monkeypatch):
-    """Where hardly any path leaves them."""
-    monkeypatch.setattr(coarse, "passing", lambda *asked: None)
-    ranks, q = many_levels(10**6, 300)
-    law = CoarseLaw(ranks, q, 0.025)
-    with monkeypatch.context() as patch:
-        patch.setattr(coarse, "NATS_WITHIN", 0.025 * 10**6 - 1.0)
-        thrifty = CoarseLaw(ranks, q, 0.025)
-    assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
-    monkeypatch.setattr(coarse, "WINDOWED", 1_000)
-    whole = CoarseLaw(ranks, q, 0.025, nats=law._widths.nats)
-    assert whole._window is None and law._entries < 0.7 * whole._entries
-    # narrower cells lose less of what is the same
-    assert abs(law._log_total - whole._log_total) < 5.0
-    few = CoarseLaw(ranks, q, 0.025)
-    # there are cells outside
-    law._low, law._high = whole._low, whole._high
-    assert law._rows(law._grown).entries > law._entries
-    monkeypatch.setattr(coarse, "WINDOWED", 128)
-    monkeypatch.setattr(coarse, "VERY_MANY_LEVELS", 300)
-    monkeypatch.setattr(strayed, "EACH", -5.0)  # windows that are too narrow, as it turns out
-    other = CoarseLaw(ranks, q, 0.025)
-    assert other._window is None and other._log_strayed == -math.inf
-    # cells lose less where windows leave few of them, unless windows have many nats, and more where
-    # there are none
-    assert law._widths.nats < few._widths.nats < other._widths.nats
-    assert thrifty._window is not None and thrifty._widths.nats == few._widths.nats
-    assert other._entries < few._entries
-
-
-def test_windows_are_wider_where_they_do_not_do(monkeypatch):
-    """And then it is looked where paths are, as something draws them away."""
-    monkeypatch.setattr(coarse, "passing", lambda *asked: None)
-    visits, visit = [], CoarseLaw._visit
-    monkeypatch.setattr(CoarseLaw, "_visit", lambda law: visits.append(law) or visit(law))
-    ranks, q = many_levels(10**6, 300)
-    law = CoarseLaw(ranks, q, 0.025)
-    assert law._window is not None and not visits
-    monkeypatch.setattr(strayed, "SPARE", -100.0)
-    wider = CoarseLaw(ranks, q, 0.025)
-    assert visits == [wider] and wider._window is not None
-    assert wider._log_strayed <= wider._log_total - path.CERTIFICATE
-    monkeypatch.setattr(strayed, "GUESSES", 1)
-    assert CoarseLaw(ranks, q, 0.025)._window is None
-
-
-def test_windows_stay_where_leaves_change(monkeypatch):
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # leaves stay as wide
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
-    ranks, q = many_levels(10**6, 300)
-    law = CoarseLaw(ranks, q, 0.025)
-    closer = closer_of(law)
-    assert closer._window is not None and closer._log_escape < -path.CERTIFICATE
-    assert closer._zoned  # others were collected
-    np.testing.assert_array_equal(closer._window, law._window)
-
-
-def test_what_is_outside_goes_with_the_windows(monkeypatch):
-    ranks, q = orders(monkeypatch, COLUMNS["no atom"], "lattice", "sorted"), np.array([0.3, 0.6])
-    law = CoarseLaw(ranks, q, 0.3, reach=20, nats=0.3, growth=9.0, most=3, window=np.array([2, 1]))
-    wider = intervals.windows(q, ranks.n, np.array([4, 4]))[:2]
-    before = law._outside.log_total
-    law._restrict(coarse.Inside(wider))
-    assert law._outside.log_total == Outside(ranks, q, 0.3, *wider).log_total < before
+    assert paths.shape == (4, 400)

@@ -20,6 +20,7 @@ import importlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise, product
@@ -40,17 +41,17 @@ from dpq_fast._kernels.halting import Halting
 from dpq_fast.data import dither, lattice, order, prior, sample, selection
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
-from dpq_fast.laws import choice, few
 from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
+from dpq_fast.laws import few
 from dpq_fast.laws import halting as halting_law_module
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws import rows as rows_law
-from dpq_fast.laws import widths as widths_law
-from dpq_fast.laws import zones as zones_law
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.plan import PLAN
+from dpq_fast.laws.widths import Widths
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.noise import counts
 from dpq_fast.noise.discrete import discrete_laplace as discrete_laplace_of
@@ -58,6 +59,7 @@ from dpq_fast.noise.discrete import discrete_laplace as discrete_laplace_of
 intervals = importlib.import_module("dpq_fast.mechanisms.intervals")
 by_group = importlib.import_module("dpq_fast.mechanisms.quantile_by")
 ind_exp = importlib.import_module("dpq_fast.mechanisms.ind_exp")
+joint_exp = importlib.import_module("dpq_fast.mechanisms.joint_exp")
 approx_quantiles = importlib.import_module("dpq_fast.mechanisms.approx_quantiles")
 unbounded_quantile = importlib.import_module("dpq_fast.mechanisms.unbounded_quantile")
 aggregates = importlib.import_module("dpq_fast.mechanisms.aggregates")
@@ -286,14 +288,14 @@ SELECTION = ((sample, "SORTED_RECORDS", 0),)
 CUT = ((selection, "READ", 0), (selection, "READ_SHARE", 0.0))  # by counts alone
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
-    (choice, "is_short", lambda ranks, m: False),
-    (choice, "LEAST_RANKS", 0),
-    (coarse_law, "LEAST_RANKS", 0),
-    (zones_law, "BENDS", ((math.inf, 1.0),)),
-    (zones_law, "MANY_RANKS", 0),
-    (choice, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
-    (widths_law, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
-    (coarse_law, "growth_of", lambda n, q, rate: 9.0),
+    (
+        joint_exp,
+        "PLAN",
+        replace(
+            PLAN, short_entries=0, few_entries=0, least_ranks=0.0, bends=(math.inf,), most_read=0
+        ),
+    ),
+    (coarse_law, "widths_of", lambda n, q, rate, plan: Widths(3.0 * rate, 9.0)),
 )
 PARTS = (  # rows of all levels but the last, and then of that
     (path_law, "MOST_ENTRIES", -1),

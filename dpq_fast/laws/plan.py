@@ -1,0 +1,95 @@
+"""What a release of JointExp costs: all choices that decide it, and nothing that decides its law.
+
+One frozen `Plan` is handed to whatever chooses, so that a test or a benchmark tries others. What is
+part of a proof stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Choices of `choice`, `widths`, `zones` and `coarse`. Entries are cells or ranks of all rows.
+
+    Those of one paragraph belong together; the comment before it says what they are for.
+    """
+
+    # Rows of single ranks (`PathLaw`) where they have few entries; more where rows are short, as
+    # rows of cells take as long however few records there are.
+    few_entries: int = 2**17
+    short_row: int = 2**12
+    short_entries: int = 15 * 2**16
+    # And where cells would have fewer ranks than that; or where blocks would be of a record each,
+    # of more than that, and windows have no more ranks than that on each side.
+    least_ranks: float = 2.5
+    most_records: int = 3 * 2**20
+    most_narrow: int = 10 * 2**10
+    # Then rows of all ranks: up to so many of them for each level, and so many entries.
+    ranks_each_level: int = 40
+    most_whole: int = 10 * 2**20
+
+    # What all steps may lose by cells, in nats; more of more levels than that, whose rows are long,
+    # up to so many times as much. A step loses that for each squared nat of a cell, as measured,
+    # where targets are apart, and where they are crowded: the second is over their gap.
+    loss: float = 2.5
+    few_levels: int = 256
+    more_lost: float = 4.0
+    apart: float = 0.16
+    crowded: float = 0.06
+    # More for each nat that a path pays to be farther away, but less where targets are so close
+    # that several outputs are likely to share a cell: by nats between; as if all steps might lose
+    # that.
+    farther: float = 1.0
+    farther_each: float = 0.12
+    growth_loss: float = 12.0
+    # Cells are so much narrower and wider, by so many steps, as fits between targets.
+    aligned: tuple[float, float, int] = (0.9, 1.1, 64)
+    # No cell of several leaves has so many nats; those at targets have a little more than asked, as
+    # not all of one width have as many ranks.
+    widest: float = 64.0
+    margin: float = 1.05
+
+    # What all bends may lose by blocks, in nats: the first that makes no more blocks than that, or
+    # than so many for each pair of levels where blocks are made only when they are drawn.
+    bends: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
+    most_blocks: int = 2**19
+    most_parts: int = 300
+    # And for each nat from where paths are: of dithered records, so many standard deviations of a
+    # bridge from their targets. A block has no more nats than that.
+    bends_farther: float = 0.9
+    spread: float = 1.5
+    widest_block: float = 8.0
+    # Shorter blocks would be of a record each and cost more than these do, which are read: up to so
+    # many. Blocks of dithered records that an order scans have a record or more, which may lose
+    # that.
+    least_block: int = 4
+    most_read: int = 2**20
+    most_scanned: float = 8.0
+
+    # Proposals at once: for each draw, and where their ranks take a pass over the records, or rows
+    # are computed once more for them; and at most so many outputs.
+    each: int = 4
+    each_scan: int = 64
+    most_outputs: int = 2**18
+    # So many proposals without an accepted one, and likely so many to come that others would cost
+    # less (an output costs as much as so many entries or blocks): then cells become narrower, as
+    # often as that and if rows have no more entries than that.
+    few_tries: int = 2**6
+    output_cost: float = 4.0
+    rounds: int = 6
+    most_entries: int = 2**22
+    # By these factors, where paths are and in how much they grow elsewhere; so many paths show
+    # where.
+    less_nats: float = 0.6
+    less_growth: float = 0.25
+    visitors: int = 32
+    # So many proposals, and `PathLaw` draws, if its rows have no more entries than that; else
+    # proposals go on as far as minutes.
+    most_tries: int = 2**14
+    most_single: int = 2**26
+    last_try: int = 2**19
+
+
+PLAN = Plan()
