@@ -1,7 +1,7 @@
 """README's comparison: what it is better at, from the tables of the documentation.
 
 Nothing is measured for it. Each figure is that of a row of a table that `bench/run.py --write`
-keeps in the documentation, or a count of `SECURITY.md`'s audits.
+keeps in the documentation, or a count of its audits.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ README = Path("README.md")
 PERFORMANCE = Path("docs", "performance.md")
 ACCURACY = Path("docs", "accuracy.md")
 PEERS = Path("docs", "integrations", "peers.md")
-SECURITY = Path("SECURITY.md")
+AUDITS = Path("docs", "audits.md")
 
 COMPARISON = Table("comparison", ("at", "dpq_fast", "others"))
 # Of the numbers of levels in the table of errors, which is shown, and what it is called.
 LEVELS = 1
-AUDITS = re.compile(r"<!-- audit table: begin -->\n(.*)<!-- audit table: end -->", re.DOTALL)
+INSIDE = re.compile(r"<!-- audit table: begin -->\n(.*)<!-- audit table: end -->", re.DOTALL)
 
 
 class Timed(NamedTuple):
@@ -95,7 +95,7 @@ def rows(root: Path) -> list[Row]:
         *_speed((root / PERFORMANCE).read_text("utf-8")),
         *_errors((root / ACCURACY).read_text("utf-8")),
         *_losses((root / PEERS).read_text("utf-8")),
-        *_audits((root / SECURITY).read_text("utf-8")),
+        *_audits((root / AUDITS).read_text("utf-8")),
     ]
 
 
@@ -134,7 +134,7 @@ def _losses(document: str) -> Iterator[Row]:
 
 def _audits(document: str) -> Iterator[Row]:
     """Each audit's row ends with how many broken copies it has caught: "2 of 2"."""
-    (inside,) = AUDITS.findall(document)
+    (inside,) = INSIDE.findall(document)
     caught = re.findall(r"\| (\d+) of (\d+) \|$", inside, re.MULTILINE)
     found, planted = (sum(map(int, column)) for column in zip(*caught, strict=True))
     audits = f"{len(caught)} audits; {found} of {planted} deliberately broken copies caught"

@@ -79,8 +79,8 @@ html_theme_options = {
 html_sidebars = {
     page: []
     for page in (
-        *("index", "tour", "command_line", "faq", "accuracy", "performance", "security", "papers"),
-        *("architecture", "contributing", "changelog", "genindex", "search"),
+        *("index", "tour", "command_line", "faq", "accuracy", "performance", "audits", "security"),
+        *("papers", "architecture", "contributing", "changelog", "genindex", "search"),
     )
 }
 

@@ -1,6 +1,6 @@
 """Every public mechanism under audit, each beside mutants that the audit has to catch.
 
-``python tests/audit_table.py --write SECURITY.md`` writes the results between the marks there.
+``python tests/audit_table.py --write docs/audits.md`` writes the results between the marks there.
 """
 
 from __future__ import annotations

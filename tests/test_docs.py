@@ -180,4 +180,4 @@ def test_guarantee_proof_and_audits_are_two_links_from_the_front_page(name):
         assert (page.parent / source).resolve() == pages.ROOT / f"{proof.replace('.', '/')}.py"
     (audits,) = re.findall(r"^<!-- audits: ([\w ]+) -->$", document, re.M)
     assert name in audits.split()
-    assert (pages.ROOT / "SECURITY.md", f"audits-of-{name}") in set(links(page))
+    assert (pages.ROOT / "docs" / "audits.md", f"audits-of-{name}") in set(links(page))

@@ -123,7 +123,7 @@ def _resolve_name(
 # --- Long tables, and rows that can be linked to -------------------------------------------------
 
 # Pages with such tables, and the title of their first column.
-LONG_TABLES = {"papers": "key", "security": "relation"}
+LONG_TABLES = {"papers": "key", "audits": "relation"}
 # What is left as it is.
 KEPT = (nodes.reference, nodes.literal, nodes.math, nodes.FixedTextElement)
 KEY = re.compile(r"\[([A-Z][A-Za-z]*\+?\d\d)\]")
@@ -178,19 +178,19 @@ def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
 
 # --- The audits of a mechanism --------------------------------------------------------------------
 
-# A table of SECURITY.md, and whose it is.
+# A table of docs/audits.md, and whose it is.
 HEADED = re.compile(r"^### Audits of `(\w+)`\n\n((?:\|.*\n)+)", re.MULTILINE)
 
 
 class Audits(SphinxDirective):
-    """The rows of SECURITY.md's tables that are of the functions given."""
+    """The rows of the tables in docs/audits.md that are of the functions given."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec: ClassVar[dict[str, Any]] = {"setting": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
-        source = ROOT / "SECURITY.md"
+        source = DOCS / "audits.md"
         self.env.note_dependency(str(source))
         inside = source.read_text("utf-8").split("<!-- audit table: begin -->")[1]
         tables = dict(HEADED.findall(inside.split("<!-- audit table: end -->")[0]))
@@ -201,7 +201,7 @@ class Audits(SphinxDirective):
             head, rule, *rows = tables.get(name, "\n").strip().split("\n")
             own = [row for row in rows if setting in row.split("|")[2]]
             if not own:
-                raise self.error(f"SECURITY.md has no such audit of {name}")
+                raise self.error(f"docs/audits.md has no such audit of {name}")
             if len(names) > 1:  # else it needs no column
                 own = [f"| `{name}` {row}" for row in own]
             kept += own

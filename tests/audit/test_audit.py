@@ -19,7 +19,7 @@ import enumeration
 from dpq_fast import audit, privacy
 from dpq_fast.audit import ExactAudit
 
-SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
+AUDITS = Path(__file__).resolve().parents[2] / "docs" / "audits.md"
 LATTICE = dict(bounds=(0, 2), resolution=1, dither=False)
 
 
@@ -56,13 +56,13 @@ def test_mutant_is_caught(index, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("index", [named(i) for i in range(len(CASES))])
-def test_security_table_is_what_the_audits_find(index):
-    """Run ``python tests/audit_table.py --write SECURITY.md`` after a change."""
-    assert audit_table.rows(SECURITY.read_text())[index] == audit_table.row(index)
+def test_table_is_what_the_audits_find(index):
+    """Run ``python tests/audit_table.py --write docs/audits.md`` after a change."""
+    assert audit_table.rows(AUDITS.read_text())[index] == audit_table.row(index)
 
 
-def test_security_tables_have_no_other_rows_and_each_its_heading():
-    document = SECURITY.read_text()
+def test_tables_have_no_other_rows_and_each_its_heading():
+    document = AUDITS.read_text()
     assert audit_table.written(document, audit_table.rows(document)) == document
 
 
