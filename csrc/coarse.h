@@ -32,7 +32,7 @@
 #include "scan.h"
 
 #define DPQ_COARSE_NONE UINT32_MAX
-#define DPQ_COARSE_BLOCK 32 /* weights of so many entries, a bit each, are added up before anything is drawn */
+#define DPQ_COARSE_BLOCK 32 /* entries, a bit each, whose weights are added up before anything is drawn */
 #define DPQ_COARSE_WIDEST 32.0 /* nats that a cell of several leaves may span, c (most - least) */
 
 /* Ranks, of 8 bytes each or of 4; the other one is NULL. */
@@ -65,7 +65,7 @@ typedef struct {
     const size_t *stretch; /* IN, length m + 1, to choose cells: ranks of level j are in the stretches
                             * stretch[j], ..., stretch[j + 1] - 1, */
     const int64_t *until;  /* IN: which go up to this, ascending in a level; the last to INT64_MAX; */
-    const double *span;    /* IN: cells with ranks in one may span so many nats */
+    const double *span;    /* IN: most nats that cells with ranks in one may span */
     double rate;                 /* 2c > 0 */
 } dpq_coarse_problem;
 
@@ -73,7 +73,7 @@ typedef struct {
  *
  *   decay        IN, of the rate 2c > 0
  *   heights, offset  as above
- *   heavy        WORK, length K. A leaf that holds more than half of all that is within so many ranks of it:
+ *   heavy        WORK, length K. A leaf that holds more than half of all that is within `near` ranks of it:
  *   near         paths stay in it at many levels. These are a multiset, and would not be if it was part of
  *                a cell at some of them; so it never is
  *   least, most, volume  IN for leaves, OUT for others: infinite volumes where a cell is not to be used;
@@ -137,10 +137,10 @@ dpq_coarse_room(size_t longest, size_t levels);
  * hand, entry after entry. Long runs that are nothing to the others and to a single output as the first of
  * several, 2^-63 of them, are left out. */
 typedef struct {
-    size_t room;          /* so many fit: as there were of the row before, and one for each entry */
+    size_t room;          /* length of `weight`: as there were of the row before, and one for each entry */
     dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */
     size_t kept;          /* IN OUT: how many are in the rows' `run`; */
-    size_t room_kept;     /* so many fit: as there are, and one for each entry of the row */
+    size_t room_kept;     /* length of `run`: as there are, and one for each entry of the row */
 } dpq_coarse_runs;
 
 /* What all passes and draws need.
@@ -197,7 +197,7 @@ dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void 
 typedef enum { DPQ_COARSE_ANY, DPQ_COARSE_RUN, DPQ_COARSE_LONG_RUN } dpq_coarse_known;
 
 typedef struct {
-    size_t levels; /* so many of this draw are still to be drawn; */
+    size_t levels; /* how many of this draw are still to be drawn; */
     uint32_t next; /* the cell of the level after them, or of the last one, if that is known, */
     int sign;      /* and of the step to the level after them */
     dpq_coarse_known known;

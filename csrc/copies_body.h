@@ -5,10 +5,10 @@
  */
 #ifndef TOGETHER
 #define TOGETHER 16 /* intervals whose sums over k are taken together, */
-#define OFTEN 4     /* with a look at what is to come after so many factors; */
+#define OFTEN 4     /* factors between two looks at what is to come; */
 /* in rows of blocks if widths are between these, what a step keeps is not less than that, and units from level
- * to level are apart by so many powers of two: so no factor of a step is 0 or infinite; and then if sums are
- * between the last two */
+ * to level are at most MOST_STEP powers of two apart: so no factor of a step is 0 or infinite; and then if
+ * sums are between the last two */
 #define LEAST_WIDTH 0x1p-100
 #define MOST_WIDTH 0x1p100
 #define LEAST_STAY 0x1p-300
@@ -39,7 +39,7 @@ NAME(together)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
     const stored *a = (const stored *)(A + p->start[j] + from);
     stored *h = (stored *)(H + p->start[j] + from);
     numbers factor[VECTORS], sum[VECTORS], least[VECTORS];
-    size_t n = TOGETHER; /* so many of them are in the row at hand, too */
+    size_t n = TOGETHER; /* how many of them are in the row at hand, too */
     int64_t unit = IN_BLOCKS ? blocks->A[dpq_scan_block(p, blocks, j, t)] : 0;
     double extra = 0.0; /* places beyond the width */
 

@@ -9,7 +9,7 @@
 #define LOG_HALF (-LN2)
 #define SMALL -37.0 /* ln V: 1 - (1 - V)^(1/w) is V/w to the last digit */
 
-/* A cell of points with so many records below them, and up to them. */
+/* A cell of points with `below` records below them, and `through` up to them. */
 static size_t
 write_cell(size_t cell, int64_t before, double size, int64_t below, int64_t through, int64_t whole,
            double part, int64_t *start, double *points, double *loss)
@@ -60,7 +60,7 @@ log_above(double points)
     return (double)((int64_t)(bits >> 52) - 1022) * LN2;
 }
 
-/* The largest of so many exponential variates, by one uniform V: -ln(1 - (1 - V)^(1/points)). */
+/* The largest of `points` exponential variates, by one uniform V: -ln(1 - (1 - V)^(1/points)). */
 static double
 largest_of(double points, double log_v)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* So few bends are sorted one by one. */
+/* Up to this number of bends are sorted one by one. */
 #define FEW 12
 
 static void

@@ -93,8 +93,8 @@ typedef struct {
     size_t *lo, *hi, *row, *path;  /* WORK, length m */
     dpq_decay *decay;              /* WORK */
     dpq_scan_level *level;         /* WORK, length m */
-    size_t lanes_room;             /* for dpq_groups_release: groups of up to so many records have */
-    dpq_lanes lanes;               /* room side by side: the arrays that are not among these, */
+    size_t lanes_room;             /* for dpq_groups_release: most records of groups that have room */
+    dpq_lanes lanes;               /* side by side: the arrays that are not among these, */
     int64_t *column;               /* WORK, length DPQ_LANES lanes_room */
 } dpq_groups_work;
 
@@ -124,7 +124,7 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
  * For each group: every record on the lattice, sorted and dithered, with a shift of its own; one
  * forward pass over all intervals in float64 rows; one draw. Up to DPQ_LANES groups of one size that
  * follow each other do so side by side (lanes.h), as far as there is room, others by themselves.
- * Draws     for so many groups at a time dpq_dither_draw for each, or for each lane, if s > 0; then
+ * Draws     for these groups at a time dpq_dither_draw for each, or for each lane, if s > 0; then
  *           for each dpq_lanes_draw or dpq_path_draw, and its points.
  * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither

@@ -9,7 +9,7 @@
 /* A sum of hazards keeps 53 bits: a run below this part of it would lose more than 12 of its own. */
 #define LEAST_PART 0x1p-12
 #define PARTS 65536 /* a run is cut into at most this many parts at once, for the same reason */
-/* Beyond this hazard it is cheaper to ask them one by one than to confirm so many halts of bounds. */
+/* Beyond this hazard it is cheaper to ask them one by one than to confirm the halts of bounds. */
 #define MOST_HAZARD 0.125
 #define LANES 32 /* of a largest value: enough vectors to not wait for each other */
 

@@ -9,8 +9,8 @@
 #include "uniform.h"
 #include "vector.h"
 
-#define FEW 3               /* so many outputs in one interval are added without a look at the rest, */
-#define OFTEN 2             /* then there is one after so many more */
+#define FEW 3               /* outputs in one interval that are added without a look at the rest, */
+#define OFTEN 2             /* and how many more between two looks */
 #define ROOM 0x1p-13        /* beyond the total: far more than it may be off by */
 #define COPIES_ROOM 0x1p-10 /* the same for the share of several outputs in an interval, */
 #define COPIES_MORE 0x1p-40 /* which may be lost to rounding itself */

@@ -74,7 +74,7 @@ NAME(finish)(row_pass *pass, size_t t, const numbers *sum)
 }
 
 /* The entries t < turn, where v < 0: see scan_body.h, `sums_left`. A window of `ahead` entries is what
- * is left of one block of so many, and what is reached of the next. */
+ * is left of one block of as many, and what is reached of the next. */
 TARGET static inline void
 NAME(left_of_target)(row_pass *pass, size_t turn)
 {

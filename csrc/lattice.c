@@ -13,7 +13,7 @@
 #define TOGETHER 16            /* bisections that go on at once */
 #define PROBES 8               /* values looked at between two comparisons, where one is looked for */
 #define AROUND 16              /* values next to each other that are looked at first */
-#define RUNS_AHEAD 3           /* the end of a run is read so many runs later, about */
+#define RUNS_AHEAD 3           /* about how many runs later the end of a run is read */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double

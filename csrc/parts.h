@@ -32,8 +32,8 @@ typedef struct {
     size_t stretches;             /* T >= 1 */
     const int64_t *start;         /* IN, length T + 1, ascending: ranks start[t], ..., start[t + 1] - 1 are
                                    * stretch t; all ranks are in one */
-    const int64_t *most;          /* IN, length T: a part with such a rank has at most so many records, as far
-                                   * as it can be cut; -1: only parts that reach other ranks are asked for */
+    const int64_t *most;          /* IN, length T: most records of a part with such a rank, as far as it can be
+                                   * cut; -1: only parts that reach other ranks are asked for */
     size_t widths;                /* U >= 1 */
     const int64_t *begin;         /* IN, length U + 1, ascending, from start[0] to start[T]: of leaves that begin
                                    * at ranks begin[u], ..., begin[u + 1] - 1 */

@@ -11,7 +11,7 @@
 #define FLOOR DPQ_PATH_FLOOR
 #define LOG_FLOOR (-880.0 * DPQ_LN2)
 #define MOST 0x1p800     /* a total up to here is far from overflow */
-#define REST 0x1p-60     /* so small a share of the total is looked at only when it is drawn */
+#define REST 0x1p-60     /* what has this share of the total, or less, is looked at only when it is drawn */
 #define ROUNDING 0x1p-20 /* what a bound may be off by: far more than it is */
 
 /* From which ranks the step to interval t at level l + 1 costs nothing, or to 0 after the last level. */

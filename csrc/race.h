@@ -30,7 +30,7 @@
 dpq_status
 dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn);
 
-/* Plain weights are halved until so many are left. */
+/* Plain weights are halved until this number or fewer are left. */
 #define DPQ_RACE_FIELD 32
 
 /* The same with plain weights, for those that need no logarithms.

@@ -187,7 +187,7 @@ dpq_strings_find(const dpq_strings_table *table, size_t n, const dpq_strings_one
     }
 }
 
-/* So many bytes of a buffer from a place on; no string where they are not there. */
+/* `size` bytes of a buffer from `start` on; no string where they are not there. */
 static inline dpq_strings_one
 inside(const dpq_strings_buffer *buffer, uint64_t start, uint64_t size)
 {

@@ -41,7 +41,7 @@ typedef struct {
     size_t last;          /* and the end of what comes before some of it; */
     size_t turn;          /* v >= 0 from here on, */
     size_t zero;          /* and u >= 0 from here on; */
-    size_t ahead;         /* windows have so many entries */
+    size_t ahead;         /* entries of a window */
     int64_t above, below; /* ranks from the target to entry zero, and to the one before it, less a part */
 } dpq_tiles_step;
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 # Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
 MAX_LEAVES = 2**26
-# On a lattice of at most so many points each point is a leaf by default.
+# Most points of a lattice of which each is a leaf by default.
 FEW_POINTS = 2**11
 # Larger numbers of things are no float64 numbers.
 MAX_COUNT = 2**53
@@ -30,7 +30,7 @@ MAX_COUNT = 2**53
 MAX_DRAWS = 2**32
 # With a prior, an infinite bound stands for the prior's quantile of this level, or of 1 less it.
 PRIOR_TAIL = 1e-9
-# A prior has at least so much of its mass between the bounds, and a cdf errs by no more.
+# Least mass of a prior between the bounds, and what a cdf errs by at most.
 PRIOR_MASS = 1e-9
 
 
@@ -460,7 +460,7 @@ def _places_in(own: Any, index: Any) -> Any:
 
 
 def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:
-    """Height and branching of a tree over a lattice of so many points; None without a lattice.
+    """Height and branching of a tree over a lattice of `points`; None without a lattice.
 
     A tree that has a leaf for every point has no more levels, and then no more children, than it
     takes: each level costs noise.

@@ -35,17 +35,17 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 COVERAGE, SHADE = 0.95, 0.25
 # Size of a dot, and of one among many.
 LARGE, SMALL = 4.5, 2.5
-# A band has at most so many steps: more cannot be seen, and take long to draw.
+# Most steps of a band: more cannot be seen, and take long to draw.
 MOST_STEPS = 4096
 # Levels up to this many are dots with bars; more are a line with a band.
 FEW_LEVELS = 30
 # Height of a group, and of what else a picture of groups has, and the greatest height: in inches.
 GROUP_HEIGHT, FRAME_HEIGHT, TALLEST = 0.2, 1.0, 12.0
-# A line of text takes so many sizes of its letters, and an inch has so many points.
+# Height of a line of text, in sizes of its letters; points of an inch.
 LINE_HEIGHT, POINTS = 1.3, 72.0
-# A date along an axis takes so many sizes of its letters.
+# Width of a date along an axis, in sizes of its letters.
 DATE_LETTERS = 4.0
-# An interval without an end reaches so much farther than all that has one, as a part of it.
+# How much farther an interval without an end reaches than all that have one, as a part of that.
 BEYOND = 0.1
 # Units of durations, longest first.
 LONG = {"days": TICKS["D"], "hours": TICKS["h"], "minutes": TICKS["m"], "seconds": TICKS["s"]}
@@ -535,7 +535,7 @@ def _nanoseconds(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _axes(ax: Any, by: str, height: float | None = None) -> Any:
-    """The axes to draw into: those given, or new ones, in a figure of so many inches."""
+    """The axes to draw into: those given, or new ones, in a figure of `height` inches."""
     pyplot = _checks.extra("matplotlib.pyplot", by, "plot")
     if ax is not None:
         _expect("ax", ax, _checks.extra("matplotlib.axes", by, "plot").Axes, "a Matplotlib Axes")

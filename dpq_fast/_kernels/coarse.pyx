@@ -68,17 +68,17 @@ from numpy.random cimport bitgen_t
 
 import_array()
 
-# Room for runs to begin with: so many in the longest row, for each entry; and what is kept of them grows
-# by one for so many entries.
+# Room for runs to begin with: `RUNS` for each entry of the longest row; and what is kept of them grows
+# by one for `GROWN` entries.
 RUNS, GROWN = 8, 64
-# Up to so many entries are kept, 28 bytes each; of more, so many, and the others are computed in parts of
-# that size.
+# Up to `WHOLE` entries are all kept, 28 bytes each; of more, `KEPT` are, and the others are computed in
+# parts of `PART` entries.
 WHOLE, KEPT, PART = 11 * 2**19, 2**21, 2**20
 # Numbers of 8 bytes in a large one.
 cdef enum:
     LARGE = sizeof(dpq_large) // 8
-# Rows that are given may take such a share of what a part does; and so many levels of a part are drawn
-# by the one before, as their runs may go on there.
+# Rows that are given may take `GIVEN` times what a part does; and `BEFORE` levels of a part are drawn by
+# the one before, as their runs may go on there.
 GIVEN, BEFORE = 2.0, 32
 # Room for segments of cells to begin with, for each row.
 SEGMENTS = 256
@@ -97,7 +97,7 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     rate : float
         Loss of log-weight per rank, c.
     near : int
-        A leaf that holds more than half of all that is within so many ranks of it is not part of a
+        A leaf that holds more than half of all that is within `near` ranks of it is not part of a
         cell: those that it would be in have infinite volumes.
     """
     cdef:

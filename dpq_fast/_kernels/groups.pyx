@@ -49,13 +49,13 @@ import_array()
 
 # Groups of one chunk at most; see csrc/groups.h.
 CHUNK = 1 << int(DPQ_GROUPS_MOST)
-# Chunks of few groups are smaller: there are about so many, which threads share.
+# Chunks of few groups are smaller: about this number of them, which threads share.
 SHARED_CHUNKS = 8
 
 cdef enum:
     WIDENED = 1024  # keys at a time, which stay in the cache
     LINE = 64  # bytes
-    # Groups of so many row entries, m (n + 1), are released side by side: their rows, of all lanes
+    # Most row entries, m (n + 1), of groups that are released side by side: their rows, of all lanes
     # together, stay in the cache.
     LANES_ENTRIES = 16384
 

@@ -145,7 +145,7 @@ cdef class Parts:
         cdef:
             const int64_t *ranks = given_integers(rank)
             size_t n = rank.shape[0], i, j, size, at = 0
-            # about as many as there are in so many leaves, and one leaf more
+            # about as many as n leaves have, and one leaf more
             size_t room = n * (self.parts // max(self.leaves, 1) + 1) + self.longest
             ndarray starts = new_places(n + 1), found = new_integers(4 * self.longest)
             ndarray low = new_integers(room), high = new_integers(room)

@@ -34,7 +34,7 @@ WIDEST = DPQ_STRAY_WIDEST
 def cells(int64_t window, int64_t reach, double rate, Py_ssize_t m, double share):
     """How many cells of one side are inside of a narrow window, and where all of them start.
 
-    Those outside lose so large a share of what a path pays to be there.
+    Those outside lose the part `share` of what a path pays to be there.
     """
     cdef:
         size_t inside

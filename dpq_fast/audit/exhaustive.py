@@ -25,7 +25,7 @@ from dpq_fast.audit.neighbors import (
 from dpq_fast.audit.tables import Mixture, Table, coupled, tables_of
 from dpq_fast.privacy.relations import relation_of
 
-# Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.
+# Laws are right to 1e-9: a mechanism that spends all of its epsilon may be found above it by that.
 TOLERANCE = 1e-9
 # Orders of the Renyi divergences that are looked at.
 ALPHAS = (1.125, 1.5, 2.0, 4.0, 8.0, 32.0, 128.0)

@@ -70,7 +70,7 @@ def settings(points: int) -> dict[str, Setting]:
     type=click.IntRange(1, 6),
     default=3,
     show_default=True,
-    help="All data sets of up to so many records.",
+    help="Most records of a data set.",
 )
 @options.option(
     options.RELEASE,
@@ -96,7 +96,7 @@ def settings(points: int) -> dict[str, Setting]:
     options.MECHANISM,
     "--trials",
     type=int,
-    help="Run the code that draws so often on each of two neighbors, in place of comparing laws. "
+    help="Runs of the code that draws, on each of two neighbors, in place of comparing laws. "
     f"[default: {TRIALS} for agg_tree, which has no law to compare]",
 )
 @options.option(

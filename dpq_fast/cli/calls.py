@@ -251,7 +251,7 @@ class Release:
         }
 
     def counts(self, rows: int) -> dict[str, list[Any]]:
-        """The count beside an answer as a column of so many rows; nothing without one."""
+        """The count beside an answer as a column of `rows` rows; nothing without one."""
         if self.count is None:
             return {}
         counted = np.ravel(self.count)

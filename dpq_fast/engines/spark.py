@@ -14,7 +14,7 @@ from dpq_fast.data.keys import KINDS
 from dpq_fast.data.tables import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
-# Partials that the driver gets: those of all partitions are merged on so many workers, since
+# Partials that the driver gets: those of all partitions are merged by this number of workers, since
 # thousands would not fit. For a few that takes no longer than to send them all.
 MERGED = 2
 # Seconds between two looks at how far they are.

@@ -9,7 +9,7 @@ from dpq_fast import privacy
 from dpq_fast.privacy.relations import Relation
 
 # Of a tree whose leaves are wider than points: how much worse records may fit its shape than the
-# ones that the shape is made for; for more than so many records times epsilon, by their sixth root
+# ones that the shape is made for; for more than `WEIGHT` records times epsilon, by their sixth root
 # more, since what is lost inside leaves grows with n, and noise does not.
 MISFIT, WEIGHT = 1.3, 1_000.0
 # Errors are compared as if epsilon was at least that: below, squares of them are no numbers. And

@@ -85,7 +85,7 @@ def smooth_sensitivity(
         found = order.intervals(np.array([first]), np.array([stop - first]))
         # Where an interval has width, a run of equal order statistics ends on its left; x_0 = a.
         ranks, values = found.rank, np.maximum(found.left, low).astype(np.float64)
-        apart = math.inf  # pairs that have not been looked at are so many ranks apart at least
+        apart = math.inf  # least distance in ranks of pairs that have not been looked at
         if stop > order.n:
             ranks, values = np.append(ranks, order.n + 1), np.append(values, high)
         elif ranks.size:

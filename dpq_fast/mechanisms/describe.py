@@ -317,7 +317,7 @@ def _keys(there: list[Any], by: Any, groups: Any, delta: Any, public_by: bool) -
 def _split(
     epsilon: Fraction, shares: Mapping[str, float] | None, columns: int
 ) -> Iterator[tuple[str, float]]:
-    """The epsilons of the statistics of one of so many columns, rounded down."""
+    """The epsilons of the statistics of each of `columns` columns, rounded down."""
     given = SHARES if shares is None else shares
     if not isinstance(given, Mapping) or not given.keys() <= SHARES.keys() or not given:
         known = ", ".join(SHARES)

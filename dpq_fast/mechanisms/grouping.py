@@ -45,8 +45,8 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms.estimate import Estimate, in_json, plain
 from dpq_fast.noise.rng import default_rng
 
-# Of tables: groups of up to so many records are brought here whole, and so many records at a time;
-# of larger groups so many share their passes. More take more memory, fewer take more passes.
+# Of tables: groups of up to `FEW_RECORDS` are brought here whole, `HELD_RECORDS` at a time; of
+# larger groups `LARGE_GROUPS` share their passes. More take more memory, fewer take more passes.
 FEW_RECORDS, HELD_RECORDS, LARGE_GROUPS = 2**16, 2**21, 2**7
 # Groups whose answers are printed.
 MOST_PRINTED = 20

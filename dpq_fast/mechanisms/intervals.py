@@ -26,7 +26,7 @@ from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
-# Each half-width is so many times the next one. Measured on evenly spread records (`papers/run.py
+# Each half-width over the next one. Measured on evenly spread records (`papers/run.py
 # --only intervals`): 1.2 to 1.6 are within 4%.
 RATIO = 1.35
 # Factors of half-widths above 1 are few, since each candidate that is far too wide costs width:
@@ -35,12 +35,12 @@ _FAR = (7.0, 3.0)
 # Without a lattice, half-widths go down to this part of their scale.
 _FINEST = 2.0**-52
 # Without bounds, nothing is known of the scale either: factors are RATIO to these powers, those
-# beyond each so many times the one before.
+# beyond each `_GROWTH` times the one before.
 _NEAR, _NEARER, _GROWTH = 8, 90, 1.5
 # A level's half-widths have at least this part of the mean scale.
 LEAST_SCALE = 1.0 / 8.0
-# The ends of a single level are about so many margins of records away, and a side is at least this
-# part of the other one.
+# The ends of a single level are about `REACH` margins of records away, and a side is at least the
+# part `NARROWEST` of the other one.
 REACH, NARROWEST = 2.0, 1.0 / 16.0
 
 

@@ -352,7 +352,7 @@ class _Bits:
         self._left = 0
 
     def take(self, count: int) -> int:
-        """An integer of so many random bits."""
+        """An integer of `count` random bits."""
         while self._left < count:
             self._bits |= int(self._rng.integers(0, 2**64, dtype=np.uint64)) << self._left
             self._left += 64

@@ -15,7 +15,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import points_below
 from dpq_fast.planning.words import counted, described
 
-# Records beyond are taken for it: so many can be added up.
+# Records beyond are taken for it, so that their sum is finite.
 LARGEST = 1e150
 
 

@@ -38,10 +38,10 @@ from dpq_fast.privacy.levels import Levels
 # Quantiles per more levels than this are released less often: they take longer, and a mean over
 # many levels hardly varies.
 FEW_LEVELS = 100
-# An exact law counts so many points of a cell for its error in the unit of the data.
+# Points of a cell that an exact law takes for its error in the unit of the data.
 PARTS = 4
-# Permute-and-flip draws like the exponential mechanism where points that weigh so much together
-# compete: to a relative error of one over it.
+# Permute-and-flip draws like the exponential mechanism where points of this total weight compete:
+# to a relative error of one over it.
 CROWD = 100.0
 # Probabilities of cells that are left out.
 NEGLIGIBLE = 1e-8

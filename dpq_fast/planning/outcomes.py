@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpq_fast.planning.plans import Errors
 
-# The standard error of a quantile is found from so many parts of the samples.
+# Parts of the samples that the standard error of a quantile is found from.
 BATCHES = 10
 
 
@@ -129,7 +129,7 @@ def _uncertainty(outcomes: list[Outcomes], level: float) -> float:
 
 
 def _quantile(errors: NDArray[np.float64], weight: NDArray[np.float64], level: float) -> float:
-    """The least error that errors up to it have so large a share of the weight."""
+    """Weighted quantile: the least error with the share `level` of the weight up to it."""
     order = np.argsort(errors)
     at = int(np.searchsorted(np.cumsum(weight[order]), level * (1.0 - 1e-12)))
     return float(errors[order[min(at, order.size - 1)]])

@@ -14,10 +14,10 @@ from dpq_fast.planning.guesses import Guess
 SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
 # Public samples of each shape, where there is no guess: what is said is the most over all shapes.
 SAMPLES_OF_SHAPE = 25
-# Of each sample at most so many releases, where samples have no more entries than this together.
+# Releases of each sample, where all samples together have at most `MOST_ENTRIES` entries.
 DRAWS, MOST_ENTRIES = 10, 3_000_000
-# A sample has each record within so many ranks of a level. Beyond, those in one place are at most
-# this share of their distance from it.
+# A sample has each record within `NEAR` ranks of a level. Beyond, those in one place are at most
+# the share `COARSE` of their distance from it.
 NEAR, COARSE = 32, 1.0 / 32.0
 
 
@@ -63,7 +63,7 @@ class PublicSample:
         self.n = n
 
     def counts_below(self, share: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many records lie below numbers that so large shares of the guess lie below."""
+        """Number of records below the guess's quantiles at these levels."""
         at = np.searchsorted(self._u, share)
         below = np.concatenate(([0], self._places))[at]
         upper = np.append(self._u, 1.0)[at]
@@ -107,7 +107,7 @@ def ordered_shares(
 
 
 def numbers_of(releases: int, entries: int, guesses: int = 1) -> tuple[int, int]:
-    """Of samples with so many entries of each guess, and of releases of each."""
+    """Number of samples of each guess, and of releases of each sample of `entries` entries."""
     samples = SAMPLES_OF_SHAPE
     if guesses == 1:
         samples = max(SAMPLES, min(releases // DRAWS, MOST_ENTRIES // entries))

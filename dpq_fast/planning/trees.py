@@ -12,7 +12,7 @@ from dpq_fast._kernels import fit
 from dpq_fast.data.leaves import Leaves, inverses
 from dpq_fast.mechanisms.agg_tree import from_below, inner_stops, likely_totals, sums
 
-# So many counts are in memory at once.
+# Counts in memory at once.
 MOST_COUNTS = 2**20
 
 

@@ -20,7 +20,7 @@ def digits(number: Any) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """So many things."""
+    """A number and what it counts, as in "2 levels"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 

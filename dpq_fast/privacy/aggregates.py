@@ -11,8 +11,8 @@ unit matters. Let the clip c be found for :math:`s\epsilon`, by a search whose n
 
 - `SHARE`, of the clip: the best one for :math:`\kappa r = 10^{-1/2}`, and within 9% of the least
   error from 0.1, where hardly anything is beyond the clip, to 1, with heavy tails.
-- `OFFSET`: the search aims at so many times :math:`1/s\epsilon` records more than those of its
-  level, that is, at fewer. The noise of the threshold is never negative, with a median of
+- `OFFSET`: the search aims at :math:`1/s\epsilon` times this number of records more than those of
+  its level, that is, at fewer. The noise of the threshold is never negative, with a median of
   :math:`0.9/s\epsilon`; searches that halt too early make up for about half of it.
 - `AIM`: without a level, as many less than all records again, so that the model holds. Above any
   level below 1 lies a number of records that grows with n.

@@ -73,7 +73,7 @@ def method_of(method: str, given: dict[str, Any]) -> str:
 def options_of(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:
     """All options of a method of `cdf`: those that are given, else the defaults.
 
-    On a lattice of so many points there are no more bins, levels and steps than it takes to have
+    On a lattice of `points` points there are no more bins, levels and steps than it takes to have
     a bin for each point. "adaptive" has no more bins and steps than its depth can reach, and no
     more depth than its steps can. "agg_tree" gets what is left out by `calibrate`, since it
     depends on the budget.

@@ -101,7 +101,7 @@ IDLE_SHARE = 2.0**-10
 # Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
 # expected widths on evenly spread records.
 FRACTION = {2: 0.45, 1: 0.55}
-# An end is searched for where there are so many margins of records beyond it.
+# Margins of records that have to lie beyond an end, or it is not searched for.
 TOLD_APART = 3.0
 # Candidates of the share of sampling in what an interval may miss.
 _SHARES = tuple(share / 32.0 for share in range(1, 32))

@@ -158,7 +158,7 @@ class _Between:
 
 
 class _Curve:
-    """The closed form, in so many digits."""
+    """The closed form, in `digits` digits."""
 
     def __init__(self, calibration: Calibration, digits: int) -> None:
         self._down, self._up = (

@@ -53,9 +53,9 @@ from dpq_fast.privacy.relations import relation_of
 APPLICATION = 0x6470714C
 VERSION = 1
 
-# A lock is waited for so many seconds at a time, since a fork of another thread waits meanwhile,
+# Seconds that a lock is waited for at a time, since a fork of another thread waits meanwhile,
 WAIT = 0.1
-# with so many between, and so many in all.
+# between two tries, and in all.
 PAUSE = 0.002
 PATIENCE = 60.0
 

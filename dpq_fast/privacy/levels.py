@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import real_array
 
-# Most levels of a call: rows of paths through so many of them take some GB.
+# Most levels of a call: rows of paths through them take some GB.
 MAX_LEVELS = 2**20
-# So many levels at most are kept for the next call.
+# Most levels that are kept for the next call.
 KEPT_LEVELS = 2**8
 
 

@@ -107,7 +107,7 @@ def _grid(epsilons: Counter[float]) -> tuple[float, Counter[int]] | None:
     values, counts = np.array(list(epsilons)), np.array(list(epsilons.values()))
     whole, top = float(values @ counts), float(values.max())
     limit = min(MAX_STEPS, MAX_STEPS_EACH * parts, MAX_WORK // parts)
-    # so many steps for the largest one
+    # steps of the grid for the largest one, at most
     most = max(1, int(limit * (top / whole)))
     tried = np.unique(np.linspace(1, most, min(most, MAX_TRIED // values.size)).astype(np.int64))
     steps = np.zeros(tried.size)

@@ -67,7 +67,7 @@ class Relation(ABC):
 
     @abstractmethod
     def distance(self, removed: int, added: int) -> float:
-        """How many changes take so many records away and bring so many; inf if none do."""
+        """How many changes take `removed` records away and bring `added`; inf if none do."""
 
     def steps_to(self, other: Relation) -> int | None:
         """How many changes of this relation make up one of the other; None if none do."""

@@ -77,7 +77,7 @@ class _Costs(NamedTuple):
         return self.relation.worst(one=self.one[0], same=self.same[0])
 
     def rho(self, unit: float) -> float:
-        """Of a call of so much: the searches have noise of their own."""
+        """Of a call that spends `unit`: the searches have noise of their own."""
         if max(*self.one, *self.same) * unit == math.inf:
             return math.inf
         one, same = (
