@@ -131,12 +131,11 @@ def _broken(
             name = ".".join(each.name for each in part.parts) or part.sql(dialect)
             seen[name.lower()] = seen.get(name.lower(), 0) + 1
             view = None if name.lower() in own else view_of(part.name)
-            if view is not None and name.lower() not in views:
+            # one of the name of a table in another schema, which it shows, is not within itself
+            if view is not None and view not in views:
                 yield from (
                     f"{said} in the view {name}"
-                    for said in _broken(
-                        sqlglot, view, dialect, view_of, seen, views | {name.lower()}
-                    )
+                    for said in _broken(sqlglot, view, dialect, view_of, seen, views | {view})
                 )
 
 

@@ -56,6 +56,7 @@ def test_a_count_beside_an_answer_shows_what_is_missing(people, command, tmp_pat
     assert "about 210 records that count (a tenth of the budget)" in " ".join(text.split())
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert {row["count"] for row in rows} == {"210"}
+    assert "that count" not in run(command, *arguments[:-1]).stdout
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "cdf"])
@@ -101,6 +102,28 @@ def test_a_count_has_its_own_tenth_and_noise(people):
     assert out["count"] == dpq.count(x, epsilon=0.02, rng=rng)
     value = answered("quantile", *arguments[:-3], 0.18, *arguments[-2:])["values"]
     assert out["values"] == value
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("public_by", [True, False])
+def test_a_count_by_group_is_that_of_the_library(people, tmp_path, neighbors, public_by):
+    """By the law and by the charge: both go by what a person can change, as those of the answer."""
+    own = dict(epsilon=9.0, delta=1e-6, neighbors=neighbors, composition="zcdp")
+    with Accountant.open(tmp_path / "people.budget", **own):
+        pass
+    person = ["--neighbors", neighbors, "--max-contributions", 3, *["--public-by"] * public_by]
+    arguments = [people, "--column", "age", "--bounds", 0, 100, *TOWNS, *person, "--with-count"]
+    arguments += ["--epsilon", 0.2, "--seed", 6, "--budget", tmp_path / "people.budget"]
+    out = answered("sum", *arguments)
+    x = np.array([float("nan")] * 90 + [float(j % 100) for j in range(90, 300)])
+    by = np.array([("Aston", "Corby")[j % 3 > 0] for j in range(300)])
+    asked = dict(groups=["Corby", "Aston"], neighbors=neighbors, public_by=public_by)
+    asked |= dict(max_contributions=3, accountant=Accountant(**own))
+    summed = dpq.sum_by(x, by, epsilon=0.18, q=None, upper=100, rng=6, **asked)
+    counted = dpq.count_by(x, by, epsilon=0.02, rng=np.random.default_rng([6, 1]), **asked)
+    assert (out["values"], out["count"]) == (summed.values.tolist(), counted.values.tolist())
+    with Accountant.open(tmp_path / "people.budget") as found:
+        assert found.spent.rho == pytest.approx(asked["accountant"].spent.rho, rel=1e-12)
 
 
 def test_the_parts_of_a_budget_are_within_it():

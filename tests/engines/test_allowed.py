@@ -126,6 +126,15 @@ def test_a_broken_rule_voids_the_guarantee(connection):
         assert len(after) - sum(row in before for row in after) == changed
 
 
+def test_a_view_may_have_the_name_of_the_table_that_it_shows(connection, checked):
+    connection.execute("create view more as select pay + 1 as pay from other.more")
+    for text in ("more", "select * from more", "select * from main.more where pay > 0"):
+        assert dpq.count(dpq.Table.of(text, connection)["pay"], epsilon=1e6) == 1
+    connection.execute("create or replace view more as select * from other.more limit 5")
+    with pytest.raises(ValueError, match="got limit in the view more"):
+        dpq.Table.of("select * from more", connection)
+
+
 def test_without_sqlglot_nothing_is_checked(connection, monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     table = dpq.Table.of("select * from staff limit 5", connection)

@@ -149,6 +149,58 @@ def test_an_error_of_a_batch_is_raised_and_the_charge_stays(workers):
     assert accountant.spent.epsilon == 0.5
 
 
+class Watched:
+    """What pyarrow's data sets are asked for: batches of which this sees what is read of them."""
+
+    schema = pa.schema([("x", pa.float64())])
+    scanner = None
+    __module__ = "pyarrow.watched"
+
+    def __init__(self, read, number=6):
+        self._read, self._number = read, number
+
+    def to_batches(self, columns, **options):
+        for place in range(self._number):
+            yield WatchedBatch(functools.partial(self._read, place))
+
+
+class WatchedBatch:
+    def __init__(self, read):
+        self._read = read
+
+    def column(self, name):
+        self._read()
+        return pa.array(COLUMN)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("broken", [0, 3, 5])
+def test_no_batch_is_lost_to_an_error_whichever_it_is(workers, broken):
+    def read(place):
+        if place == broken:
+            raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        dpq.count(dpq.Table.of(Watched(read), workers=workers)["x"], epsilon=1.0)
+
+
+def test_threads_wait_for_the_counts_that_another_one_adds_to():
+    """Else records would be lost: as long as the first of two batches is read, the third is not."""
+    begun, third = [], threading.Event()
+
+    def read(place):
+        begun.append(place)
+        if place == 2:
+            third.set()
+        if place == 0:
+            third.wait(0.2)
+            begun.append("first is read")
+
+    column = dpq.Table.of(Watched(read), workers=2)["x"]
+    assert dpq.count(column, epsilon=1e6) == 6 * np.count_nonzero(~np.isnan(COLUMN))
+    assert set(begun[: begun.index("first is read")]) <= {0, 1} and len(begun) == 7
+
+
 def test_progress_is_shown_on_request(sources, capsys):
     pytest.importorskip("tqdm")
     dpq.count(dpq.Table.of(sources["path"])["x"], epsilon=1.0)

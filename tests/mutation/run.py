@@ -358,6 +358,11 @@ def rebind(old: dict[str, Any], new: dict[str, Any], names: tuple[str, ...]) -> 
         if "." in name:
             owner, attribute = name.split(".")
             setattr(old[owner], attribute, getattr(new[owner], attribute))
+            for made in ("__init__", "__new__"):  # of dataclasses and named tuples
+                ours, theirs = (getattr(found[owner], made) for found in (old, new))
+                if isinstance(ours, types.FunctionType):
+                    ours.__defaults__ = theirs.__defaults__
+                    ours.__kwdefaults__ = theirs.__kwdefaults__
     plain = (bool, int, float, str, tuple, dict, frozenset)
     for name, value in new.items():
         before = old.get(name)
