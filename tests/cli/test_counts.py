@@ -239,6 +239,15 @@ def test_times_with_a_zone_are_records(files, kind):
     assert out["values"] == ["2024-02-19T12:00:00+02:00"]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_groups_are_times_with_a_zone(files, kind):
+    arguments = [*files[kind], "--column", "day", "--by", "moment", "--epsilon", 1e6]
+    groups = "2024-01-01T12:00+02:00,2024-01-02T10:00Z,2024-01-02T10:00:00.000001+00:00"
+    assert answered("count", *arguments, "--groups", groups)["values"] == [3, 3, 0]
+    message = said("count", *arguments, "--groups", "2024-01-01T12:00")
+    assert "groups must be dates with a zone (2026-01-31T00:00+00:00), as moment" in message
+
+
 def test_times_without_bounds_have_one_end(people):
     day = ["--column", "day", "--epsilon", 1e5, "--lower", "2023-12-31"]
     out = answered("median", people, *day)
