@@ -236,8 +236,17 @@ def test_partials_carry_errors_that_can_be_carried():
     local = type("Local", (Exception,), {})
     with pytest.raises(local):
         failing(local())
+    with pytest.raises(Demanding, match="1 and 2"):
+        failing(Demanding(1, 2))
     with pytest.raises(OSError):  # of what gives the rows, not of a task
         partials.partial_of(tasks, iter_of(OSError()))
+
+
+class Demanding(Exception):
+    """One that is pickled, but cannot be made again of its message."""
+
+    def __init__(self, one, other):
+        super().__init__(f"{one} and {other}")
 
 
 def iter_of(error):
