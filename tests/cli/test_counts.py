@@ -67,6 +67,8 @@ def test_a_count_by_group_stands_in_each_row(people, command):
     printed = run(command, *arguments, "--with-count", "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(printed)))
     assert {(row["town"], row["count"]) for row in rows} == {("Corby", "140"), ("Aston", "70")}
+    table = run(command, *arguments, "--with-count").stdout
+    assert re.search(r"Corby.* 140 ", table) and re.search(r"Aston.* 70 ", table)
     selected = [*arguments[:-4], "--delta", 1e-6, "--by", "town", "--epsilon", 1e5]
     selected = [people, "--column", "age", *COMMANDS[command], "--by", "town", "--delta", 1e-6]
     out = answered(command, *selected, "--epsilon", 1e5, "--with-count")
@@ -274,6 +276,17 @@ def test_times_of_another_form_or_kind_are_missing_or_refused(files):
     assert f"{rule} 'soon'" in message
     message = said("median", *files["csv"], "--column", "day", *BOUNDS[:3], "--resolution", "1x")
     assert f"{rule} '1x'" in message
+
+
+def test_a_resolution_alone_says_that_records_are_durations(tmp_path):
+    waits = [datetime.timedelta(hours=j) for j in range(100)]
+    file = tmp_path / "waits.parquet"
+    pa.parquet.write_table(pa.table({"wait": pa.array(waits, pa.duration("us"))}), file)
+    arguments = [file, "--column", "wait", "--epsilon", 9, "--seed", 1]
+    out = answered("mean", *arguments, "--resolution", "1h")
+    expected = dpq.mean(np.array(waits, "m8[us]"), epsilon=9, resolution="1h", rng=1)
+    assert out["value"] == f"{int(expected / np.timedelta64(1, 's'))}s"
+    assert "--column must name a column of numbers" in said("mean", *arguments)
 
 
 NOON = datetime.datetime(2024, 1, 2, 12, tzinfo=datetime.timezone.utc)

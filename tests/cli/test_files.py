@@ -47,6 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, people: pa.Table) -> dict[st
         connection.execute('CREATE TABLE people AS SELECT * FROM "arrow"')
         connection.execute('CREATE TABLE "odd ""name" AS SELECT * FROM people')
         connection.execute("CREATE VIEW broken AS SELECT note::INTEGER AS age FROM people")
+        connection.execute("CREATE VIEW shown AS SELECT * FROM people WHERE age < 200")
         connection.execute("CREATE SCHEMA other")
         connection.execute("CREATE TABLE other.people AS SELECT age FROM people")
     rows = zip(people["age"].to_pylist(), people["town"].to_pylist(), strict=True)
@@ -342,12 +343,16 @@ def test_rows_of_a_file_are_the_number_that_the_library_goes_by(files, people, k
 
 
 def test_a_view_and_a_pipe_have_no_public_number_of_rows(files):
-    """Which only --expected-n can say."""
-    options = ["--column", "age", "--q", "0.1,0.5", *BOUNDS, "--epsilon", 1]
+    """Which only --expected-n can say: how many rows a view has may follow from the records."""
+    options = ["--column", "age", "--q", "0.1,0.5", *BOUNDS, "--epsilon", 1, "--seed", 1]
     content = files["csv"][0].read_bytes()
-    known = answered("quantile", "-", *options, "--expected-n", 600, "--seed", 1, input=content)
-    assert known == answered("quantile", *files["csv"], *options, "--seed", 1)
-    unknown = answered(
-        "quantile", "-", *options, "--expected-n", 10_000, "--seed", 1, input=content
-    )
-    assert unknown == answered("quantile", "-", *options, "--seed", 1, input=content)
+    of_a_table = answered("quantile", *files["csv"], *options)
+    for source in (["-"], [files["duckdb"][0], "--table", "shown"]):
+        known = answered("quantile", *source, *options, "--expected-n", 600, input=content)
+        assert known == of_a_table
+        few = ["--q", "0.1,0.3,0.5,0.7,0.9", "--epsilon", 0.1]
+        methods = [
+            answered("quantile", *given, *options, *few, input=content)["method"]
+            for given in (files["csv"], source)
+        ]
+        assert methods == ["agg_tree", "joint_exp"]
