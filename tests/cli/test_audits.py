@@ -5,6 +5,7 @@ from command_line import answered, run, said
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.cli import audits
 from dpq_fast.cli.audits import settings
 
 WITH_LAW = [name for name, setting in settings(3).items() if setting.has_law]
@@ -35,6 +36,12 @@ def test_audits_run_the_code_that_draws(mechanism, neighbors):
     arguments = ["--trials", 400, "--seed", 3, "--epsilon", 8, "--neighbors", neighbors]
     out = answered("audit", mechanism, *arguments, "--confidence", 0.999999)
     assert out["holds"] and 0.0 < out["measured"] < out["claimed"] == 8.0
+
+
+def test_what_has_no_law_is_run(monkeypatch):
+    monkeypatch.setattr(audits, "TRIALS", 50)
+    out = answered("audit", "agg_tree", "--epsilon", 8, "--confidence", 0.999999, "--seed", 3)
+    assert out["how"].startswith("50 runs on each of two neighbors") and out["holds"]
 
 
 def test_an_audit_that_finds_more_ends_with_its_own_code(monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from click.testing import Result
 from command_line import run, said
 
 import dpq_fast as dpq
-from dpq_fast.cli import parameters
+from dpq_fast.cli import forecasts, parameters
 from dpq_fast.planning.samples import public_rng
 
 PLAN = ["--q", "0.25,0.5,0.75", "--n", 1_000, "--bounds", 0, 120]
@@ -130,17 +131,28 @@ def test_compare_is_repeatable_and_ranks_the_methods():
 def test_compare_measures_the_error_of_releases():
     """Against the same releases made by hand."""
     options = ["--guess", "normal:50,10", "--method", "joint_exp", "--seed", 4, "--epsilon", 0.5]
-    out = json.loads(run("compare", *COMPARE, *options, "--resolution", 1, "--json").stdout)
+    options += ["--resolution", 2, "--neighbors", "add-remove", "--max-contributions", 3]
+    out = json.loads(run("compare", *COMPARE, *options, "--json").stdout)
+    person = dict(neighbors="add-remove", max_contributions=3)
     rng = public_rng(4)
-    x = np.sort(np.round(scipy.stats.norm(50, 10).ppf(rng.random(400))))
-    place = dict(epsilon=0.5, bounds=(0, 100), resolution=1, method="joint_exp", rng=rng)
+    x = np.sort(2.0 * np.round(scipy.stats.norm(50, 10).ppf(rng.random(400)) / 2.0))
+    place = dict(epsilon=0.5, bounds=(0, 100), resolution=2, method="joint_exp", rng=rng, **person)
     errors = [
         np.mean(dpq.metrics.rank_error(x, [0.25, 0.5], dpq.quantile(x, [0.25, 0.5], **place)))
         for _ in range(20)
     ]
+    assert {name: out[name] for name in (*person, "seed")} == {**person, "seed": 4}
     (row,) = out["rows"]
     assert row["mean rank error"] == pytest.approx(np.mean(errors))
     assert row["two standard errors"] == pytest.approx(2 * scipy.stats.sem(errors))
+
+
+def test_compare_shows_its_progress_beside_the_answer(monkeypatch):
+    terminal = types.SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(forecasts, "sys", types.SimpleNamespace(stderr=terminal))
+    result = run("compare", *COMPARE, "--method", "ind_exp", "--json")
+    assert json.loads(result.stdout)["releases"] == 20
+    assert "ind_exp" in result.stderr
 
 
 def test_compare_prints_a_table():

@@ -22,6 +22,7 @@ def test_demo_states_the_release_and_shows_nine_deciles():
         "True values and rank errors are shown only because the column is generated",
     ):
         assert fact in text
+    assert re.search(r"decile .* true .* private .* rank error .*(▀|') true (▄|\.) private", text)
     rows = re.findall(r"(\d0)% +│ +([\d,]+) +│ +([\d,]+) +│ +([\d,]+) +│ (\S+)", result.stdout)
     assert [row[0] for row in rows] == [f"{j}0" for j in range(1, 10)]
     numbers = np.array([[cell.replace(",", "") for cell in row[1:4]] for row in rows], dtype=float)
