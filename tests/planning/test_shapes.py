@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.stats
 from predicted import rank_errors
 
 import dpq_fast as dpq
@@ -28,6 +29,32 @@ def test_shapes_are_distributions_between_the_bounds(name):
     below = np.array([(values < at).mean() for at in between])
     np.testing.assert_allclose(guess.below(between), below, atol=0.51 / U.size)
     np.testing.assert_allclose(guess.below(np.array([low, high + 1.0])), [0.0, 1.0], atol=1e-15)
+
+
+AT = np.array([0.02, 0.11, 0.33, 0.61, 0.9, 0.97])
+NORMAL = scipy.stats.norm.ppf
+# Of each shape the values at AT, by what it is called.
+NAMED = {
+    "even": AT,
+    "normal (1/8 of the bounds)": 0.5 + NORMAL(AT) / 8,
+    "normal (1/40)": 0.5 + NORMAL(AT) / 40,
+    "normal (1/1,000)": 0.5 + NORMAL(AT) / 1_000,
+    "Cauchy (1/200)": scipy.stats.cauchy(0.5, 1 / 200).ppf(AT),
+    "lognormal (1/200)": scipy.stats.lognorm(1, scale=1 / 200).ppf(AT),
+    "80% at the lower bound": [0, 0, 0, 0, *scipy.stats.lognorm(1, scale=1 / 50).ppf([0.5, 0.85])],
+    "half in one place": 0.5 + NORMAL([0.02, 0.11, 0.5, 0.5, 0.9, 0.97]) / 40,
+    "20 round numbers": [0.025, 0.125, 0.325, 0.625, 0.925, 0.975],
+    "two clusters (1/1,000)": (
+        np.repeat([0.25, 0.75], 3) + NORMAL([0.04, 0.22, 0.66, 0.22, 0.8, 0.94]) / 1_000
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_are_what_they_are_called(name):
+    guess = guesses_of(None, (-3.0, 7.0))[0][name]
+    expected = -3.0 + 10.0 * np.clip(NAMED[name], 0.0, 1.0)
+    np.testing.assert_allclose(guess.values(AT), expected, rtol=1e-12, atol=1e-12)
 
 
 def records_of(name, n, bounds, resolution, rng):
