@@ -170,6 +170,7 @@ def test_budgets_are_refused_for_what_they_are(csv_file, budget, tmp_path):
     arguments = [csv_file, *COMMANDS["count"], "--epsilon", 1, "--budget"]
     assert "path must be a ledger" in said("count", *arguments, other)
     assert "does not exist" in said("count", *arguments, tmp_path / "none")
+    assert "is a directory" in said("count", *arguments, tmp_path)
     for command in ("show", "check"):
         assert "path must be a ledger" in said("budget", command, other)
     message = said("count", *arguments, budget, "--output", tmp_path / "a.txt")
