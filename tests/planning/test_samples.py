@@ -8,8 +8,32 @@ import scipy.stats
 from predicted import AGES, NORMAL
 
 import dpq_fast as dpq
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.planning import samples
 from dpq_fast.planning.guesses import Guess
+
+RANKS = (np.arange(1_000) + 0.5) / 1_000.0
+
+
+def test_guesses_of_public_records_are_these_and_others_between_them():
+    guess = Guess.of([5.0, 2.0, 1.0, 2.0], None)
+    assert guess.values(np.array([0.1, 0.3, 0.6, 0.9])).tolist() == [1.0, 2.0, 2.0, 5.0]
+    assert guess.below(np.array([1.0, 2.0, 3.0, 6.0])).tolist() == [0.0, 0.25, 0.75, 1.0]
+    lattice = Lattice.between((0, 10), 1, None, None)[1]
+    between = guess.rounded(lattice).of_size(1_000).values(RANKS)
+    assert set(between) == {1.0, 2.0, 4.0, 5.0}  # as these, they are on the lattice
+    other = Guess.of([5.0, 2.5, 1.0], None)
+    assert np.unique(other.rounded(lattice).of_size(1_000).values(RANKS)).size == RANKS.size
+
+
+def test_guesses_of_a_prior_are_as_likely_as_it_says():
+    law = scipy.stats.norm(4.0, 1.5)
+    lattice = Lattice.between((0, 10), 1, None, law)[1]
+    guess, points = Guess.of_prior(lattice), np.arange(11.0)
+    values = guess.values(RANKS)
+    shares = (values[:, None] == points).mean(axis=0)
+    np.testing.assert_allclose(shares, law.pdf(points), atol=0.01)
+    np.testing.assert_allclose(guess.below(points), np.append(0.0, shares.cumsum()[:-1]), atol=1e-3)
 
 
 def test_public_samples_have_the_order_statistics_of_uniform_records():
