@@ -39,6 +39,18 @@ def test_plans_of_totals_predict_simulated_releases(name, options):
     )
 
 
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_errors_of_sums_between_public_bounds_are_the_noise(neighbors):
+    """A Laplace law: records between the bounds lose nothing to them."""
+    asked = dict(n=1_000, guess=scipy.stats.uniform(0, 10), bounds=(0, 10), neighbors=neighbors)
+    plan = dpq.plan_sum(epsilon=0.5, releases=2_000, **asked)
+    assert plan.values.expected[0] == pytest.approx(10 / 0.5, rel=0.1)
+    assert plan.values.quantile[0] == pytest.approx(10 / 0.5 * np.log(20), rel=0.1)
+    assert plan.chosen.tolist() == [True] and plan.ranks is None
+    mean = dpq.plan_mean(epsilon=0.5, releases=2_000, **(asked | dict(neighbors="swap")))
+    assert mean.values.expected[0] == pytest.approx(10 / 0.5 / 1_000, rel=0.1)
+
+
 @pytest.mark.slow
 def test_target_of_totals():
     options = dict(n=1_000, q=None, lower=0, upper=10, guess=scipy.stats.uniform(0, 10))
