@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.audit.neighbors import DataSet
-from dpq_fast.data.keys import count_keys
+from dpq_fast.data.key_counts import count_keys
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample

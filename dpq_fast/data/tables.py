@@ -23,8 +23,10 @@ from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data import rounds
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_type, refuse_nan
-from dpq_fast.data.keys import Groups, KeyCounts, KeyTotals, declared_kind, totals_of
+from dpq_fast.data.key_columns import declared_kind
+from dpq_fast.data.key_counts import KeyCounts, KeyTotals, totals_of
 from dpq_fast.data.passes import Query, State, scan
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, Sums
 from dpq_fast.data.units import Timed
 

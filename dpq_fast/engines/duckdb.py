@@ -11,17 +11,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
-from dpq_fast.data.keys import (
-    BOOLEANS,
-    CLOCKS,
-    DATES,
-    INTEGERS,
-    KINDS,
-    STRINGS,
-    TIMED,
-    ZONED,
-    Groups,
-)
+from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, KINDS, STRINGS, TIMED, ZONED
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of

@@ -18,17 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
-from dpq_fast.data.keys import (
-    BOOLEANS,
-    CLOCKS,
-    DATES,
-    INTEGERS,
-    KINDS,
-    STRINGS,
-    TIMED,
-    ZONED,
-    Groups,
-)
+from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, KINDS, STRINGS, TIMED, ZONED
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import Engine, listed
 from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines import duckdb

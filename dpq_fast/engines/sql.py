@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.columns import AnyUnit
-from dpq_fast.data.keys import BOOLEANS, INTEGERS, STRINGS, Groups, comparable, kind_of
+from dpq_fast.data.keys import BOOLEANS, INTEGERS, STRINGS, comparable, kind_of
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import (
     AnyMissing,
     BinCounts,

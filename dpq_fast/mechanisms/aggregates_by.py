@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, with_further
-from dpq_fast.data.keys import Groups
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums

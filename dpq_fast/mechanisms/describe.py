@@ -14,7 +14,7 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
-from dpq_fast.data.keys import Groups
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
 from dpq_fast.mechanisms.aggregates import count, mean

@@ -16,20 +16,11 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts, check_declared
-from dpq_fast.data.keys import (
-    BLOCK,
-    INTERVALS,
-    PERIODS,
-    Groups,
-    KeysOf,
-    Picked,
-    comparable,
-    kind_of,
-    names_of,
-    split_columns,
-    totals_of,
-)
+from dpq_fast.data.key_columns import names_of
+from dpq_fast.data.key_counts import split_columns, totals_of
+from dpq_fast.data.keys import INTERVALS, PERIODS, comparable, kind_of
 from dpq_fast.data.pool import Pool
+from dpq_fast.data.public_keys import BLOCK, Groups, KeysOf, Picked
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import (

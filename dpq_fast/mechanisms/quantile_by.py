@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.keys import Groups, comparable
+from dpq_fast.data.keys import comparable
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
 from dpq_fast.laws import few

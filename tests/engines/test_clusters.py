@@ -20,8 +20,8 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.keys import Groups
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, BinCounts, CellCounts, PointCounts, Sums
 from dpq_fast.data.tables import ColumnTask, GroupTask, opened
 from dpq_fast.engines import partials

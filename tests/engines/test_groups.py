@@ -19,8 +19,9 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.keys import Groups, count_keys
+from dpq_fast.data.key_counts import count_keys
 from dpq_fast.data.passes import Query, scan
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, BinCounts, CellCounts, Sums
 from dpq_fast.data.tables import (
     EachGroupTask,

@@ -14,8 +14,8 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.keys import Groups
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import (
     AnyMissing,
     BinCounts,

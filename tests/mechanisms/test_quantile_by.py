@@ -31,7 +31,7 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data import keys
+from dpq_fast.data import key_columns, keys, public_keys
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
@@ -852,8 +852,8 @@ def test_what_is_no_key_is_not_missing(implementation):
 
 
 def test_groups_with_a_missing_key_are_released_as_any_others(implementation, monkeypatch):
-    monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
-    monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+    monkeypatch.setattr(public_keys, "TABLE_FLOOR", 0)
+    monkeypatch.setattr(public_keys, "TABLE_FACTOR", 0)
     codes = np.array([{4: 9}.get(code, code) for code in CODES])
     expected = implementation.quantile_by(X, codes, Q, groups=[3, 5, 0, 2], rng=9, **OPTIONS)
     by = pd.Series(np.where(codes == 5, np.nan, codes * 10.0**6))
@@ -1004,8 +1004,8 @@ OF_PAIRS = {
 @pytest.mark.parametrize("spread", [False, True])
 def test_quantile_by_takes_keys_of_several_columns(kind, spread, implementation, monkeypatch):
     if spread:
-        monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
-        monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+        monkeypatch.setattr(public_keys, "TABLE_FLOOR", 0)
+        monkeypatch.setattr(public_keys, "TABLE_FACTOR", 0)
     group_of = {pair: g for g, pair in enumerate(PAIRS)}
     codes = [group_of.get(pair, 9) for pair in zip(*PAIR, strict=True)]
     expected = implementation.quantile_by(X, codes, Q, groups=range(4), rng=9, **OPTIONS)
@@ -1038,7 +1038,7 @@ def test_dates_in_a_type_of_numpy_are_found_as_each_of_them_is(of, unit, order):
     stamps = [stamp for stamp in STAMPS if abs(stamp) < short]
     given = np.array(stamps, dtype="i8").view(f"M8[{unit}]").astype(f"{order}M8[{unit}]")
     public = of(given)
-    found, each = keys.Groups(public), keys.Groups(list(public))
+    found, each = public_keys.Groups(public), public_keys.Groups(list(public))
     column = found.columns[0]
     assert column.kind == each.columns[0].kind == keys.DATES
     assert column.compared == each.columns[0].compared
@@ -1054,11 +1054,11 @@ def test_dates_in_a_type_of_numpy_are_found_as_each_of_them_is(of, unit, order):
 
 def test_dates_beyond_64_bits_of_nanoseconds_are_found_one_by_one():
     public = np.array(["0001-01-01", "2020-01-01", "9999-01-01"], dtype="M8[D]")
-    found = keys.Groups(public)
+    found = public_keys.Groups(public)
     assert found.columns[0].moments is None and found.columns[0].kind == keys.DATES
     assert found.places(public[::-1], 3).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match=r"^groups must be distinct, got 0001-01-01 twice$"):
-        keys.Groups(np.append(public, public[:1]))
+        public_keys.Groups(np.append(public, public[:1]))
 
 
 def test_quantile_by_takes_a_frame_of_one_column(implementation):
@@ -1754,9 +1754,11 @@ def test_strings_are_found_as_by_a_dictionary(kind, public, texts):
     held = column.tolist() if isinstance(column, np.ndarray) else texts
     place = {key: g for g, key in enumerate(public)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "BLOCK", 4)
-        own = keys.Groups(public).columns[0]
-        lookup = own.lookup(keys.Column.of(column), lambda find, blocks: list(map(find, blocks)))
+        patch.setattr(public_keys, "BLOCK", 4)
+        own = public_keys.Groups(public).columns[0]
+        lookup = own.lookup(
+            key_columns.Column.of(column), lambda find, blocks: list(map(find, blocks))
+        )
     assert lookup.places(slice(None)).tolist() == [place.get(text, -1) for text in held]
 
 

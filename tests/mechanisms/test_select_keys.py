@@ -18,7 +18,8 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.data.keys import as_array, count_keys
+from dpq_fast.data.key_counts import count_keys
+from dpq_fast.data.keys import as_array
 from dpq_fast.laws.key_selection import KeysLaw
 
 SURE = dict(epsilon=50.0, delta=0.9)
