@@ -16,7 +16,8 @@ from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
-from dpq_fast.engines.sql import FILLERS, Constants, Grid, PushedDown, Ranges, encodes, times
+from dpq_fast.engines.requests import Grid, Ranges
+from dpq_fast.engines.sql import FILLERS, Constants, PushedDown, encodes, times
 
 # Declared types: those that are float64 by a cast, and those whose text is.
 FLOATS = {"DOUBLE", "FLOAT"}

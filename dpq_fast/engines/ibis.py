@@ -25,7 +25,8 @@ from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines import duckdb
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
 from dpq_fast.engines.batches import BATCH, Batches
-from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, Ranges, encodes, times
+from dpq_fast.engines.requests import Ranges
+from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, encodes, times
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
 TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"

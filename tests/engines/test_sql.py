@@ -28,7 +28,7 @@ from dpq_fast.data.queries import (
 )
 from dpq_fast.data.tables import ColumnTask, EachGroupTask, GroupTask, KeyTask, MembersTask
 from dpq_fast.engines import duckdb as duckdb_module
-from dpq_fast.engines import sql as sql_module
+from dpq_fast.engines import requests
 from dpq_fast.engines.duckdb import DuckDB
 from dpq_fast.mechanisms import grouping
 
@@ -611,7 +611,7 @@ def test_nothing_stays_behind():
     before = left(connection)
     constants = duckdb_module.Literals()
     constants.hidden(1.5)
-    ranges = sql_module.Ranges(np.array([1.0]), np.array([2.0]), 0.0, 5.0)
+    ranges = requests.Ranges(np.array([1.0]), np.array([2.0]), 0.0, 5.0)
     for table in (dpq.Table.of("from people", connection), dpq.Table.of(relation)):
         RELEASES["joint_exp"](table["x"])
         RELEASES["unbounded"](table["x"])
@@ -686,7 +686,7 @@ def test_logs_and_plans_hold_no_record(source, tmp_path, monkeypatch):
         return own(engine, *args)
 
     monkeypatch.setattr(DuckDB, "_asked", fetch)
-    monkeypatch.setattr(sql_module, "FEW", 2)
+    monkeypatch.setattr(requests, "FEW", 2)
     asked_about_secrets(table._engine)
     monkeypatch.setattr(duckdb_module, "CROWDED", 0)  # by comparisons alone
     asked_about_secrets(table._engine)
@@ -712,7 +712,7 @@ def test_ranges_that_crowd_are_told_apart(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [2, 64])
 def test_many_places_are_told_apart_in_several_statements(most, monkeypatch):
-    monkeypatch.setattr(sql_module, "PARTS", 8)
+    monkeypatch.setattr(requests, "PARTS", 8)
     monkeypatch.setattr(DuckDB, "MOST", most)
     values = np.exp(np.random.default_rng(0).normal(0, 9, 500))
     for bins in (Bins.of(np.sort(values)[::2]), Bins.uniform(0.0, 1e3, 300)):
