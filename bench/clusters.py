@@ -29,7 +29,7 @@ import numpy as np
 import dpq_fast as dpq
 from dpq_fast.data.cells import PARTS
 from dpq_fast.data.queries import CellCounts
-from dpq_fast.data.tables import ColumnTask
+from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.engines.partials import Sealed
 
 FILES = 8

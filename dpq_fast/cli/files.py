@@ -22,7 +22,8 @@ from dpq_fast.cli.options import Origin
 from dpq_fast.data.columns import AnyUnit, takes_numbers
 from dpq_fast.data.key_columns import declared_kind
 from dpq_fast.data.keys import INTEGERS
-from dpq_fast.data.tables import Table, Task, listed
+from dpq_fast.data.tables import Table, listed
+from dpq_fast.data.tasks import Task
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Unit
 from dpq_fast.engines.files import (
     BY_NAME,

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dpq_fast import _checks
-from dpq_fast.data.tables import Declaring, Rows, Task
+from dpq_fast.data.tasks import Declaring, Rows, Task
 
 # Rows that a batch has at most: of several columns, a few megabytes.
 BATCH = 2**17

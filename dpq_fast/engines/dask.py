@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpq_fast.data.tables import Declaring, Task
+from dpq_fast.data.tasks import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
 # Partials that are merged at once, on a worker.

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, KINDS, STRINGS, TIMED, ZONED
 from dpq_fast.data.public_keys import Groups
-from dpq_fast.data.tables import Engine, listed
+from dpq_fast.data.tables import listed
+from dpq_fast.data.tasks import Engine
 from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS, Presence
 from dpq_fast.engines import duckdb
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of

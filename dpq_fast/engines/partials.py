@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dpq_fast.data.tables import Rows, Task
+from dpq_fast.data.tasks import Rows, Task
 
 
 class Sealed:

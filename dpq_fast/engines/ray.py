@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from dpq_fast.data.tables import Declaring, Task
+from dpq_fast.data.tasks import Declaring, Task
 from dpq_fast.engines.partials import Sealed, partial_of, states_of
 
 

@@ -31,7 +31,7 @@ from dpq_fast.data.queries import (
     Sums,
     TakenByKey,
 )
-from dpq_fast.data.tables import Members
+from dpq_fast.data.tasks import Members
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]

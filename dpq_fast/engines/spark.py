@@ -11,7 +11,7 @@ from typing import Any
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse
 from dpq_fast.data.keys import KINDS
-from dpq_fast.data.tables import Declaring, Task
+from dpq_fast.data.tasks import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
 # Partials that the driver gets: those of all partitions are merged by this number of workers, since

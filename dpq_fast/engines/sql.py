@@ -28,7 +28,7 @@ from dpq_fast.data.queries import (
     Sums,
     TakenByKey,
 )
-from dpq_fast.data.tables import (
+from dpq_fast.data.tasks import (
     ColumnTask,
     Declaring,
     EachGroupTask,

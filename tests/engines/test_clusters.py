@@ -23,7 +23,8 @@ from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, BinCounts, CellCounts, PointCounts, Sums
-from dpq_fast.data.tables import ColumnTask, GroupTask, opened
+from dpq_fast.data.tables import opened
+from dpq_fast.data.tasks import ColumnTask, GroupTask
 from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
 from dpq_fast.laws import few

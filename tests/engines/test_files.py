@@ -12,7 +12,7 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast.data.queries import CellCounts, Sums
-from dpq_fast.data.tables import ColumnTask
+from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.mechanisms import grouping
 
 ROWS, ROW_GROUP = 600, 100

@@ -23,16 +23,8 @@ from dpq_fast.data.key_counts import count_keys
 from dpq_fast.data.passes import Query, scan
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, BinCounts, CellCounts, Sums
-from dpq_fast.data.tables import (
-    EachGroupTask,
-    GroupedColumn,
-    GroupQuery,
-    GroupTask,
-    KeyTask,
-    MembersTask,
-    _joined,
-    by_group,
-)
+from dpq_fast.data.tables import GroupedColumn, GroupQuery, _joined
+from dpq_fast.data.tasks import EachGroupTask, GroupTask, KeyTask, MembersTask, by_group
 from dpq_fast.data.units import Presence
 from dpq_fast.mechanisms import describe as describe_module
 from dpq_fast.mechanisms import grouping

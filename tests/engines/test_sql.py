@@ -26,7 +26,7 @@ from dpq_fast.data.queries import (
     Sums,
     TakenByKey,
 )
-from dpq_fast.data.tables import ColumnTask, EachGroupTask, GroupTask, KeyTask, MembersTask
+from dpq_fast.data.tasks import ColumnTask, EachGroupTask, GroupTask, KeyTask, MembersTask
 from dpq_fast.engines import duckdb as duckdb_module
 from dpq_fast.engines import requests
 from dpq_fast.engines.duckdb import DuckDB

@@ -16,7 +16,8 @@ import pytest
 import dpq_fast as dpq
 from dpq_fast.data import rounds as rounds_module
 from dpq_fast.data.queries import CellCounts
-from dpq_fast.data.tables import ColumnTask, opened
+from dpq_fast.data.tables import opened
+from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.engines import batches
 from dpq_fast.laws import few
 
