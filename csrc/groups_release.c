@@ -1,21 +1,15 @@
-#include "groups.h"
+#include "groups_release.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "depth.h"
 #include "dither.h"
+#include "groups_sort.h"
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
 #include "ranks.h"
-#include "vector.h"
-
-#define NETWORK 16 /* points that one sorting network sorts */
-#define COLUMNS 8  /* networks that work side by side */
-#define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
-#define MEMBERS_AHEAD 32
-#define TILE 128   /* rows of lanes that are sorted at once */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
 #define TYPICAL_SAVING 1.6
@@ -24,209 +18,6 @@
 #define GUESSES 2    /* before windows hold all ranks */
 #define LEAST_GAIN 8 /* windows are made narrower while it saves more than one in so many ranks, */
 #define RUNGS 4      /* so many times at most */
-
-/* Group of a key, or -1. */
-static int64_t
-group_of(const dpq_groups_keys *keys, int64_t key)
-{
-    uint64_t entry = (uint64_t)key - (uint64_t)keys->lowest; /* below `lowest`: wraps to a large one */
-
-    if (entry >= keys->span) {
-        return -1;
-    }
-    return keys->table ? keys->table[entry] : (int64_t)entry;
-}
-
-void
-dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key, int64_t *count)
-{
-    for (size_t i = 0; i < n; i++) {
-        int64_t group = group_of(keys, key[i]);
-
-        if (group >= 0) {
-            count[group >> keys->shift]++;
-        }
-    }
-}
-
-int64_t
-dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, const double *value,
-                   int64_t *place, const int64_t *end, double *grouped, uint16_t *member)
-{
-    int64_t missing = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        int64_t group = group_of(keys, key[i]);
-
-        if (group >= 0) {
-            int64_t chunk = group >> keys->shift, at = place[chunk];
-
-            if (at < end[chunk]) {
-                grouped[at] = value[i];
-                member[at] = (uint16_t)(group - (chunk << keys->shift));
-                DPQ_PREFETCH(grouped + at + VALUES_AHEAD);
-                DPQ_PREFETCH(member + at + MEMBERS_AHEAD);
-                place[chunk] = at + 1;
-                missing += isnan(value[i]) != 0;
-            }
-        }
-    }
-    return missing;
-}
-
-void
-dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
-                 int64_t *start, double *ordered)
-{
-    int64_t total = 0, kept = 0, missing = 0;
-
-    memset(start, 0, (groups + 1) * sizeof *start);
-    for (size_t i = 0; i < n; i++) {
-        start[member[i] + 1]++;
-    }
-    /* start[g + 1] is where group g's next row goes, and so in the end where group g + 1 starts */
-    for (size_t g = 1; g <= groups; g++) {
-        int64_t size = start[g];
-
-        start[g] = total;
-        total += size;
-    }
-    for (size_t i = 0; i < n; i++) {
-        ordered[start[member[i] + 1]++] = value[i];
-        missing += isnan(value[i]) != 0;
-    }
-    /* mostly there are none */
-    for (size_t g = 0, i = 0; missing > 0 && g < groups; g++) {
-        for (; i < (size_t)start[g + 1]; i++) {
-            ordered[kept] = ordered[i];
-            kept += !isnan(ordered[i]);
-        }
-        start[g + 1] = kept;
-    }
-}
-
-/* Sorting: points are rows of 2^k columns; all columns are sorted at once by a network over the rows,
- * then merged pairwise. What fills up the last row is the largest integer. */
-
-static size_t
-columns_of(size_t n)
-{
-    size_t columns = COLUMNS;
-
-    while (columns * NETWORK < n) {
-        columns *= 2;
-    }
-    return columns;
-}
-
-size_t
-dpq_groups_room(size_t n)
-{
-    size_t columns = columns_of(n);
-
-    return (n + columns - 1) / columns * columns;
-}
-
-/* The smaller of each two points to a, the larger to b. */
-static inline void
-exchange(size_t n, int64_t *restrict a, int64_t *restrict b)
-{
-    for (size_t i = 0; i < n; i++) {
-        int64_t low = a[i] < b[i] ? a[i] : b[i], high = a[i] < b[i] ? b[i] : a[i];
-
-        a[i] = low;
-        b[i] = high;
-    }
-}
-
-/* Merge runs of `run` rows, pairwise: the last stages of an odd-even merge sort by Batcher, where every
- * exchange brings the smaller points to the lower row, so that rows that are missing do not matter. */
-static inline void
-merge_columns(size_t rows, size_t columns, size_t run, int64_t *point)
-{
-    for (size_t apart = run; apart > 0; apart /= 2) {
-        /* stretches of `apart` rows, each with the next one, inside of merged runs */
-        for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
-            size_t size = rows - row - apart < apart ? rows - row - apart : apart;
-
-            if ((row ^ (row + apart)) < 2 * run) {
-                exchange(size * columns, point + row * columns, point + (row + apart) * columns);
-            }
-        }
-    }
-}
-
-/* Sort the columns of some rows, runs of `run` of which are sorted. */
-DPQ_VECTORIZED static void
-sort_columns(size_t rows, size_t columns, size_t run, int64_t *point)
-{
-    for (; run < rows; run *= 2) {
-        merge_columns(rows, columns, run, point);
-    }
-}
-
-/* Sort DPQ_LANES columns: TILE rows by themselves, which stay in the nearest cache, then twice as many,
- * and so on. */
-static void
-sort_lanes(size_t rows, int64_t *point)
-{
-    size_t half = 1;
-
-    if (rows <= TILE) {
-        sort_columns(rows, DPQ_LANES, 1, point);
-        return;
-    }
-    while (2 * half < rows) {
-        half *= 2;
-    }
-    sort_lanes(half, point);
-    sort_lanes(rows - half, point + half * DPQ_LANES);
-    sort_columns(rows, DPQ_LANES, half, point);
-}
-
-/* Merge two runs of `length`, `apart` from each point to the next, from both ends at once: either end
- * stops after `length` points, before it could leave a run. */
-static inline void
-merge(size_t length, size_t apart, const int64_t *first, const int64_t *second, int64_t *merged)
-{
-    size_t a = 0, b = 0, c = (length - 1) * apart, d = c;
-
-    for (size_t i = 0; i < length; i++) {
-        int64_t low = first[a], low_b = second[b], high = second[d], high_c = first[c];
-        size_t from_b = low_b < low, from_c = high_c > high;
-
-        merged[i] = from_b ? low_b : low;
-        b += apart & (0 - from_b); /* apart or 0, without a branch */
-        a += apart & (from_b - 1);
-        merged[2 * length - 1 - i] = from_c ? high_c : high;
-        c -= apart & (0 - from_c); /* below 0 only after the last read */
-        d -= apart & (from_c - 1);
-    }
-}
-
-int64_t *
-dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
-{
-    size_t columns = columns_of(n), room = dpq_groups_room(n), length = room / columns;
-
-    for (size_t i = n; i < room; i++) {
-        point[i] = INT64_MAX;
-    }
-    sort_columns(length, columns, 1, point);
-    for (size_t i = 0; i < columns; i += 2) {
-        merge(length, columns, point + i, point + i + 1, spare + i * length);
-    }
-    for (length *= 2; length < room; length *= 2) {
-        int64_t *swap = point;
-
-        point = spare;
-        spare = swap;
-        for (size_t i = 0; i < room; i += 2 * length) {
-            merge(length, 1, point + i, point + i + length, spare + i);
-        }
-    }
-    return spare;
-}
 
 /* Records as integers in their order, to work->point: lattice points, or the keys of numbers. */
 static void
@@ -485,58 +276,6 @@ numbers_of(const answers *out, int64_t group)
     return out->number ? out->number + (size_t)group * out->levels : NULL;
 }
 
-/* Whether some lanes have a point twice, of n rows in order. */
-DPQ_VECTORIZED static int
-any_tied(size_t n, const int64_t *column)
-{
-    int64_t tied = 0;
-
-    for (size_t i = DPQ_LANES; i < DPQ_LANES * n; i++) {
-        tied |= column[i] == column[i - DPQ_LANES];
-    }
-    return tied != 0;
-}
-
-/* n rows of points, of which no lane has one twice, moved by an offset for each lane. */
-DPQ_VECTORIZED static void
-move_lanes(size_t n, int64_t *column, int bits, const int64_t *offset)
-{
-    const int64_t size = INT64_C(1) << bits;
-
-    for (size_t i = 0; i < n; i++, column += DPQ_LANES) {
-        for (size_t l = 0; l < DPQ_LANES; l++) {
-            column[l] = column[l] * size + offset[l];
-        }
-    }
-}
-
-/* Dither n rows of points in order, each lane by itself. */
-static void
-dither_lanes(const dpq_groups_law *law, size_t n, int64_t *column, const dpq_groups_work *work,
-             bitgen_t *rng)
-{
-    dpq_dither dithers[DPQ_LANES];
-    int64_t offset[DPQ_LANES];
-
-    for (size_t l = 0; l < DPQ_LANES; l++) {
-        dithers[l] = dpq_dither_draw(law->bits, rng);
-        offset[l] = dithers[l].shift; /* where the first record of a point lies */
-    }
-    if (!any_tied(n, column)) {
-        move_lanes(n, column, law->bits, offset);
-        return;
-    }
-    for (size_t l = 0; l < DPQ_LANES; l++) {
-        for (size_t i = 0; i < n; i++) {
-            work->point[i] = column[DPQ_LANES * i + l];
-        }
-        dpq_dither_points(&dithers[l], n, work->point, 0, 0);
-        for (size_t i = 0; i < n; i++) {
-            column[DPQ_LANES * i + l] = work->point[i];
-        }
-    }
-}
-
 /* The sorted points of n records of so many groups, dithered, side by side: rows 1, ..., n of
  * lanes->point, and as integers in `column`. Lanes that are left over have the first group's. */
 static void
@@ -555,9 +294,9 @@ fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const
             column[DPQ_LANES * i + l] = l < groups ? work->point[i] : column[DPQ_LANES * i];
         }
     }
-    sort_lanes(n, column);
-    if (law->lattice && law->bits > 0) {
-        dither_lanes(law, n, column, work, rng);
+    dpq_groups_sort_lanes(n, column);
+    if (dithers(law)) {
+        dpq_groups_dither_lanes(law->bits, n, column, work->point, rng);
     }
     for (size_t i = 0; i < DPQ_LANES * n; i++) {
         lanes->point[DPQ_LANES + i] = law->lattice ? (double)column[i] : dpq_key_value(column[i]);

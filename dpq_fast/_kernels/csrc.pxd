@@ -322,7 +322,7 @@ cdef extern from "lanes.h" nogil:
         double *total
         double *suffix
 
-cdef extern from "groups.h" nogil:
+cdef extern from "groups_scatter.h" nogil:
     int DPQ_GROUPS_MOST
 
     ctypedef struct dpq_groups_keys:
@@ -331,6 +331,19 @@ cdef extern from "groups.h" nogil:
         const int32_t *table
         int shift
 
+    void dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key,
+                          int64_t *count)
+    int64_t dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key,
+                               const double *value, int64_t *place, const int64_t *end,
+                               double *grouped, uint16_t *member)
+    void dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
+                          int64_t *start, double *ordered)
+
+cdef extern from "groups_sort.h" nogil:
+    size_t dpq_groups_room(size_t n)
+    int64_t *dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
+
+cdef extern from "groups_release.h" nogil:
     ctypedef struct dpq_groups_law:
         size_t levels
         const double *q
@@ -379,15 +392,6 @@ cdef extern from "groups.h" nogil:
         double log_bound
         bint escaped
 
-    void dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key,
-                          int64_t *count)
-    int64_t dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key,
-                               const double *value, int64_t *place, const int64_t *end,
-                               double *grouped, uint16_t *member)
-    void dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
-                          int64_t *start, double *ordered)
-    size_t dpq_groups_room(size_t n)
-    int64_t *dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                                   const double *value, const int64_t *order,
                                   const dpq_groups_work *work, bitgen_t *rng, size_t *next,

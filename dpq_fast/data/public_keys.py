@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._kernels import groups as kernel
+from dpq_fast._kernels import groups_scatter as kernel
 from dpq_fast._kernels import strings
 from dpq_fast.data.key_columns import (
     LAYOUTS,

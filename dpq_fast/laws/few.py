@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels.groups import Releases
+from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
-from dpq_fast._kernels import groups as kernel
+from dpq_fast._kernels import groups_scatter as kernel
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts, check_declared
 from dpq_fast.data.key_columns import names_of

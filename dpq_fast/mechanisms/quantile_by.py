@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
-from dpq_fast._kernels import groups as kernel
+from dpq_fast._kernels import groups_scatter
+from dpq_fast._kernels.groups_release import Releases
 from dpq_fast.data.keys import comparable
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
@@ -507,7 +508,7 @@ class _Release:
         self._bounds = bounds
         self._lattice = lattice
         self._prior = prior
-        self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
+        self._kernel = Releases(q, self._rate, bounds, lattice)
         prior_masses = None if lattice is None else lattice.masses
         self._weighed = self._masses is not None or prior_masses is not None
         self._largest = -1 if self._weighed else max(SMALL_ENTRIES // q.size - 1, 0)
@@ -568,7 +569,7 @@ class _Release:
     ) -> None:
         big: dict[int, tuple[NDArray[Any], ...]]
         if rows.weights is None:
-            start, ordered = kernel.order(rows.values, rows.members, len(answers))
+            start, ordered = groups_scatter.order(rows.values, rows.members, len(answers))
             big = {
                 group: (ordered[start[group] : start[group + 1]],)
                 for group in np.flatnonzero(np.diff(start) > self._largest).tolist()
@@ -634,13 +635,13 @@ def _repeated(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], ...]]]:
     """Records of the groups that have at most `largest`, and the rows of the other groups.
 
-    Returns ``start`` and ``ordered`` as `kernel.order` does for the records row by row, the other
-    groups left empty; and for each of these, in their order, its values and weights.
+    Returns ``start`` and ``ordered`` as `groups_scatter.order` does for the records row by row, the
+    other groups left empty; and for each of these, in their order, its values and weights.
     """
     rows = rows.pick(~np.isnan(rows.values))
     assert rows.weights is not None
-    start, values = kernel.order(rows.values, rows.members, groups)
-    _, weights = kernel.order(rows.weights, rows.members, groups)
+    start, values = groups_scatter.order(rows.values, rows.members, groups)
+    _, weights = groups_scatter.order(rows.weights, rows.members, groups)
     sizes = np.diff(np.cumsum(np.append(0.0, weights))[start])  # exact: at most 2^53
     few = sizes <= largest
     repeats = np.where(np.repeat(few, np.diff(start)), weights, 0.0).astype(np.int64)

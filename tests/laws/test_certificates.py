@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels.groups import Releases
+from dpq_fast._kernels.groups_release import Releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws import few

@@ -13,7 +13,7 @@ from conftest import assert_draws_follow, fit, lattice_of
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import reference
-from dpq_fast._kernels.groups import Releases
+from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws import few

@@ -17,7 +17,7 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy, reference
-from dpq_fast._kernels.groups import CHUNK
+from dpq_fast._kernels.groups_scatter import CHUNK
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 from dpq_fast.privacy.relations import relation_of
 

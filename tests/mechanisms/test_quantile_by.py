@@ -30,7 +30,7 @@ from scipy import stats
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
-from dpq_fast._kernels import groups as kernel
+from dpq_fast._kernels import groups_release, groups_scatter
 from dpq_fast.data import key_columns, keys, public_keys
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
@@ -128,8 +128,8 @@ def test_releases_follow_the_law_over_all_dithers(bits):
     samples, q, copies = [[], [1], [0, 1, 1], [2, 2]], [0.25, 0.6], 5_000
     x, by, groups = rows_of(samples, copies)
     lattice = lattice_of(3, bits)
-    releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
-    start, ordered = kernel.order(x, by.astype(np.uint16), groups.size)
+    releases = groups_release.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
+    start, ordered = groups_scatter.order(x, by.astype(np.uint16), groups.size)
     points = np.empty((groups.size, 2), dtype=np.int64)
     order = np.argsort(np.diff(start), kind="stable")
     rng = np.random.default_rng(5)
@@ -144,7 +144,7 @@ def test_releases_follow_the_law_over_all_dithers(bits):
 def test_groups_side_by_side_are_dithered_as_one_is(bits):
     """The middle one of tied records lies as of one group."""
     n, copies, q = 41, 200_000, np.array([0.5])
-    releases = kernel.Releases(q, 8.0, (0.0, 2.0), lattice_of(3, bits))
+    releases = groups_release.Releases(q, 8.0, (0.0, 2.0), lattice_of(3, bits))
     start, rng = np.arange(copies + 1) * n, np.random.default_rng(14)
     beside, alone = (np.empty((size, 1), dtype=np.int64) for size in (copies, 8_000))
     assert releases.run(start, np.ones(copies * n), np.arange(copies), 0, beside, rng)[0] == copies
@@ -163,7 +163,7 @@ def test_groups_side_by_side_are_dithered_as_one_is(bits):
 def test_groups_side_by_side_have_dithers_of_their_own():
     """Of two tied records in each, what lies between them tells the lowest bit of the shift."""
     copies, rng = 4_000, np.random.default_rng(15)
-    releases = kernel.Releases(np.array([0.5]), 8.0, (0.0, 2.0), lattice_of(3, 2))
+    releases = groups_release.Releases(np.array([0.5]), 8.0, (0.0, 2.0), lattice_of(3, 2))
     points = np.empty((copies, 1), dtype=np.int64)
     start = 2 * np.arange(copies + 1)
     assert releases.run(start, np.ones(2 * copies), np.arange(copies), 0, points, rng)[0] == copies
@@ -192,7 +192,7 @@ ADVERSARIAL = {
 def test_groups_side_by_side_follow_the_law(q, rate, light):
     """`light` makes most weights such that are drawn by themselves."""
     copies, options = 4_001, {} if light is None else {"light": light}
-    releases = kernel.Releases(np.array(q), rate, (0.0, 8.0), lattice_of(9, 0), **options)
+    releases = groups_release.Releases(np.array(q), rate, (0.0, 8.0), lattice_of(9, 0), **options)
     for sample in ADVERSARIAL.values():
         points = np.empty((copies, len(q)), dtype=np.int64)
         start, order = np.arange(copies + 1) * len(sample), np.arange(copies)
@@ -206,7 +206,7 @@ def test_groups_side_by_side_follow_the_law(q, rate, light):
 @pytest.mark.parametrize("light", [2.0**-16, 0.9])
 def test_groups_side_by_side_follow_the_density(light):
     sample, q, copies = [0.0, 2.0, 2.0, 3.0, 3.0, 3.0], [0.2, 0.7], 6_000
-    releases = kernel.Releases(np.array(q), 0.25, (0.0, 4.0), None, light=light)
+    releases = groups_release.Releases(np.array(q), 0.25, (0.0, 4.0), None, light=light)
     numbers = np.empty((copies, 2))
     value, start = np.tile(sample, copies), np.arange(copies + 1) * len(sample)
     rng = np.random.default_rng(13)
@@ -244,7 +244,7 @@ def test_quantile_by_draws_follow_the_density(sample, entries, monkeypatch):
 
 
 def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
-    releases = kernel.Releases(np.array([0.3, 0.7]), 0.5, (0.0, 1.0), None)
+    releases = groups_release.Releases(np.array([0.3, 0.7]), 0.5, (0.0, 1.0), None)
     value = np.array([0.5, 0.75, 1.0, 1e-300, 0.25])
     start = np.array([0, 2, 5, 5])
     answers = np.full((3, 2), np.nan)
@@ -260,7 +260,7 @@ def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
             releases.run(start, value, np.array(wrong), 0, answers, rng)
 
     lattice = lattice_of(1_000, 4)
-    releases = kernel.Releases(np.array([0.3, 0.7]), 5_000.0, (0.0, 999.0), lattice)
+    releases = groups_release.Releases(np.array([0.3, 0.7]), 5_000.0, (0.0, 999.0), lattice)
     points = np.empty((1, 2), dtype=np.int64)
     at, dithered = releases.run(
         np.array([0, 3]), np.array([7.0, 3, 3]), np.array([0]), 0, points, rng
@@ -282,14 +282,14 @@ def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
 @given(st.lists(st.integers(-(2**62), 2**62), max_size=300), st.integers(0, 62))
 def test_sort_equals_numpy(points, shift):
     points = np.array(points, dtype=np.int64) >> shift
-    assert np.array_equal(kernel.sort(points), np.sort(points))
+    assert np.array_equal(groups_release.sort(points), np.sort(points))
 
 
 def test_sort_of_runs_by_the_zero_one_principle():
     for n in range(18):
         for bits in range(1 << n if n <= 9 else 512):
             points = np.array([bits >> i & 1 for i in range(n)], dtype=np.int64)
-            assert (np.diff(kernel.sort(points)) >= 0).all()
+            assert (np.diff(groups_release.sort(points)) >= 0).all()
 
 
 def law_of_group(sample, points, q, spent):
@@ -340,7 +340,7 @@ def test_flips_follow_the_law_of_many_intervals(q, rate):
     rng = np.random.default_rng(0)
     values = np.rint(rng.normal(50.0, 20.0, size=60)).clip(0.0, 99.0)
     lattice, copies = lattice_of(100, 0), 20_000
-    releases = kernel.Releases(np.array([q]), rate, (0.0, 99.0), lattice)
+    releases = groups_release.Releases(np.array([q]), rate, (0.0, 99.0), lattice)
     points = np.empty((copies, 1), dtype=np.int64)
     start = np.arange(copies + 1) * values.size
     releases.flip(start, np.tile(values, copies), 0, copies, points, rng)
@@ -353,7 +353,7 @@ def test_flips_follow_the_law_of_many_intervals(q, rate):
 def test_flips_are_for_one_level_and_a_lattice_without_dither():
     answers, rng = np.empty((0, 1), dtype=np.int64), np.random.default_rng(0)
     for q, lattice in (([0.5], None), ([0.5], lattice_of(3, 1)), ([0.2, 0.5], lattice_of(3, 0))):
-        releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
+        releases = groups_release.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
         with pytest.raises(ValueError, match="flips are for one level"):
             releases.flip(np.array([0]), np.empty(0), 0, 0, answers, rng)
 
@@ -362,8 +362,8 @@ def test_flips_of_one_sample_are_for_a_lattice_without_dither():
     rng, q, value = np.random.default_rng(0), np.array([0.2, 0.5]), np.zeros(3)
     for lattice in (None, lattice_of(3, 1)):
         with pytest.raises(ValueError, match="flips are for a lattice without dither"):
-            kernel.Releases(q, 0.0, (0.0, 2.0), lattice).flip_one(value, np.ones(2), rng)
-    releases = kernel.Releases(q, 0.0, (0.0, 2.0), lattice_of(3, 0))
+            groups_release.Releases(q, 0.0, (0.0, 2.0), lattice).flip_one(value, np.ones(2), rng)
+    releases = groups_release.Releases(q, 0.0, (0.0, 2.0), lattice_of(3, 0))
     with pytest.raises(ValueError, match="each level needs a rate"):
         releases.flip_one(value, np.ones(3), rng)
 
@@ -373,7 +373,7 @@ def test_flips_of_one_sample_are_for_a_lattice_without_dither():
     [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 1_024, 977)],
 )
 def test_chunks_of_few_groups_are_shared_by_threads(groups, chunk, chunks):
-    keys = kernel.Keys(groups, 0, None)
+    keys = groups_scatter.Keys(groups, 0, None)
     assert (keys.groups, keys.chunk, keys.chunks) == (groups, chunk, chunks)
 
 
@@ -1384,8 +1384,8 @@ def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch
     monkeypatch.setattr(grouping, "BLOCK", 1_000)
     monkeypatch.setattr(module, "SMALL_ENTRIES", 60)
     rng = np.random.default_rng(3)
-    x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * kernel.CHUNK, 20_000)
-    groups = rng.permutation(3 * kernel.CHUNK)
+    x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * groups_scatter.CHUNK, 20_000)
+    groups = rng.permutation(3 * groups_scatter.CHUNK)
     counts = rng.integers(0, 3, 20_000) if counted else None
 
     def answer(workers, seed):
