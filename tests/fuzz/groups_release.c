@@ -305,7 +305,7 @@ log_volume_of(const dpq_groups_law *law)
         double part = (double)j, extent = ldexp((double)law->points, law->bits);
 
         sum += law->lattice ? log((extent + part) / (part + 1.0))
-                            : log((law->high - law->low) / (part + 1.0));
+                            : log(law->high - law->low) - log(part + 1.0); /* which may be tiny */
     }
     return sum;
 }
