@@ -9,14 +9,13 @@ from dpq_fast.data.rounds import together
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import Table
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
-from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, agg_tree
+from dpq_fast.mechanisms.agg_tree import PartialTree, agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
-from dpq_fast.mechanisms.cdf import CDF, cdf
+from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
 from dpq_fast.mechanisms.describe import describe
-from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
@@ -25,6 +24,9 @@ from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee
+from dpq_fast.released.agg_tree import AggTree
+from dpq_fast.released.cdf import CDF
+from dpq_fast.released.estimate import Estimate
 
 if TYPE_CHECKING:
     from dpq_fast import audit, plots, reference

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.leaves import points_below, points_on
 from dpq_fast.data.units import DURATIONS, TICKS, Time, in_unit
-from dpq_fast.mechanisms.cdf import CDF
-from dpq_fast.mechanisms.estimate import Estimate
-from dpq_fast.mechanisms.grouping import GroupAnswers
 from dpq_fast.planning.plans import Plan, first_of
 from dpq_fast.planning.words import digits
+from dpq_fast.released.cdf import CDF
+from dpq_fast.released.estimate import Estimate
+from dpq_fast.released.groups import GroupAnswers
 
 __all__ = ["cdf", "groups", "plan", "quantiles"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import dpq_fast as dpq
 from bench.columns import REAL
 from dpq_fast import privacy
-from dpq_fast.mechanisms.cdf import CumulativeNoise
+from dpq_fast.released.cdf import CumulativeNoise
 from papers.pictures import picture
 from papers.report import Report, digits
 

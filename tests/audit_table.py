@@ -29,12 +29,11 @@ from dpq_fast import _checks, audit, privacy
 from dpq_fast._kernels import scan
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.candidates import CandidateCounts
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms import intervals as ends
-from dpq_fast.mechanisms.agg_tree import AggTree
-from dpq_fast.mechanisms.unbounded_quantile import CandidateCounts
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -43,6 +42,7 @@ from dpq_fast.noise.discrete import (
 )
 from dpq_fast.privacy.levels import splits
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.agg_tree import AggTree
 
 # `dpq_fast.cdf` is the function
 cdf = importlib.import_module("dpq_fast.mechanisms.cdf")

@@ -21,18 +21,16 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
-from dpq_fast.mechanisms.grouping import GroupAnswers
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.mechanisms.quantile_by import method_of
-from dpq_fast.mechanisms.unbounded_quantile import (
-    UnboundedQuantileLaw,
-)
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP
+from dpq_fast.released.groups import GroupAnswers
 
 # Tables of more outputs are refused.
 MAX_OUTPUTS = 2**18

@@ -20,10 +20,10 @@ from dpq_fast.cli.output import Answer, Printer, spelled, working
 from dpq_fast.data.columns import AnyUnit
 from dpq_fast.data.tables import Table
 from dpq_fast.data.units import Presence, unit_of
-from dpq_fast.mechanisms.estimate import Estimate
-from dpq_fast.mechanisms.grouping import GroupAnswers
 from dpq_fast.privacy import Guarantee, guarantee
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.estimate import Estimate
+from dpq_fast.released.groups import GroupAnswers
 
 NO_GROUPS = Grouping((), None, None, False)
 

@@ -20,7 +20,7 @@ from rich.table import Table
 from dpq_fast import _checks
 from dpq_fast.cli.failures import Broken, refusals
 from dpq_fast.cli.options import Form
-from dpq_fast.mechanisms.estimate import in_json
+from dpq_fast.released.estimate import in_json
 
 PICTURE = ".png"
 SUFFIXES = (".json", ".csv", PICTURE)

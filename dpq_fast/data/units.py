@@ -395,6 +395,14 @@ def in_unit(unit: Unit | None, answer: Any) -> Any:
     return answer if unit is None else unit.restored(answer)
 
 
+def real_points(name: str, x: Any, unit: Unit | None) -> NDArray[np.float64]:
+    """Public points as numbers, none of them missing."""
+    values = _checks.real_array(name, x if unit is None else unit.points(name, x))
+    if np.isnan(values).any():
+        raise ValueError(f"{name} must not be NaN")
+    return values
+
+
 class Timed:
     """A column of times, not read yet, and the unit that it is to be read in."""
 

@@ -24,18 +24,19 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
+from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import in_durations, in_units, with_options
-from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw, check_kernel
 from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
-from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
+from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.released.estimate import Estimate
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -34,7 +34,6 @@ from dpq_fast.mechanisms.grouping import (
     NUMBERS,
     Answers,
     Gathered,
-    GroupAnswers,
     Records,
     TableGroups,
     one_by_one,
@@ -44,6 +43,7 @@ from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
+from dpq_fast.released.groups import GroupAnswers
 
 # Up to this scale, noise in bulk stays far inside 64 bits: no draw is 2^11 scales from zero.
 BULK = 2**50

@@ -16,10 +16,10 @@ from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
+from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.mechanisms.unbounded_quantile import (
-    UnboundedQuantileLaw,
     unbounded_ends,
     unbounded_quantile,
     unbounded_quantile_law,

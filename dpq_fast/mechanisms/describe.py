@@ -19,7 +19,6 @@ from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
-from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.quantile import quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
@@ -28,6 +27,7 @@ from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.released.estimate import Estimate
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
 SHARES = {"count": 1.0, "mean": 4.0, "quantile": 5.0}

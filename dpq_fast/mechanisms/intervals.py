@@ -18,13 +18,13 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms._calls import Drawable, release
-from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.accounting import Calibrated, mechanism_of
 from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.estimate import Estimate
 
 # Each half-width over the next one. Measured on evenly spread records (`papers/run.py
 # --only intervals`): 1.2 to 1.6 are within 4%.

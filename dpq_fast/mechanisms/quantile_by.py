@@ -9,7 +9,7 @@ many threads share them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.grouping import (
     Answers,
     Gathered,
-    GroupAnswers,
     Records,
     Rows,
     TableGroups,
@@ -46,64 +45,11 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
+from dpq_fast.released.groups import GroupQuantiles
 
 # Groups of more row entries, (n + 1) m, are released one by one: there, windows pay. So are all
 # groups where there is a prior, which the kernel does not know.
 SMALL_ENTRIES = 20_000
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupQuantiles(GroupAnswers):
-    """Private quantiles by group, in the order of `groups`; a mapping from key to answer.
-
-    Attributes
-    ----------
-    groups : ndarray, shape (G,)
-        The public keys: integers, booleans, or as objects strings, dates or tuples of keys.
-    q : float or ndarray of float64
-        The levels as they were asked for.
-    values : ndarray of float64, shape (G,) + q's
-        The answer of each group.
-    low, high : ndarray of float64, or None
-        Ends of the intervals around `values`, of the same shape, where a `confidence` was asked
-        for.
-    confidence, covers
-        As in `Estimate`; None without intervals.
-    names : tuple
-        What the columns of keys are called, if they are those of a frame.
-    """
-
-    groups: NDArray[Any]
-    q: Any
-    values: NDArray[np.float64]
-    low: NDArray[np.float64] | None = None
-    high: NDArray[np.float64] | None = None
-    confidence: float | None = None
-    covers: str | None = None
-    names: tuple[Any, ...] = ()
-
-    def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with a row for each group and a column for each level.
-
-        With intervals, three columns for each level: value, low and high.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pandas, index = self._index()
-        shape = len(self), np.size(self.q)
-        columns = pandas.Index(np.ravel(self.q), name="q")
-        if self.low is None or self.high is None:
-            return pandas.DataFrame(self.values.reshape(shape), index=index, columns=columns)
-        parts = np.stack(
-            [each.reshape(shape) for each in (self.values, self.low, self.high)], axis=-1
-        )
-        names = pandas.MultiIndex.from_product(
-            [columns, ["value", "low", "high"]], names=["q", "part"]
-        )
-        return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
 def _method_options() -> list[str]:
@@ -399,9 +345,6 @@ def method_of(method: str | None, dither: bool | None, accountant: Any = None) -
     """The mechanism, by public arguments; None if the number of levels decides."""
     composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
     return JOINT_EXP if method is None and (dither or composed) else method
-
-
-# Releases
 
 
 def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast._kernels import fit
 from dpq_fast.data.leaves import Leaves, inverses
-from dpq_fast.mechanisms.agg_tree import from_below, inner_stops, likely_totals, sums
+from dpq_fast.released.tree_counts import from_below, inner_stops, likely_totals, sums
 
 # Counts in memory at once.
 MOST_COUNTS = 2**20

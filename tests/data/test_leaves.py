@@ -18,11 +18,11 @@ from dpq_fast.data import leaves as leaves_module
 from dpq_fast.data.lattice import Lattice, points_per_unit
 from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.cdf import CDF
 from dpq_fast.noise.counts import Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice
+from dpq_fast.released.cdf import CDF
 
 NOISELESS = 1e9
 # Bounds and resolutions: negative ones, decimals, bounds that are no multiples, a step of 1/3.

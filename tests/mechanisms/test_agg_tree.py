@@ -22,10 +22,10 @@ import dpq_fast as dpq
 from dpq_fast import noise, privacy, reference
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import _projected, nearest_masses
 from dpq_fast.noise.counts import COUNT_NOISES, Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts, project
+from dpq_fast.released.tree_counts import nearest_masses, projected
 
 SHAPES = [(1, 2), (1, 7), (2, 2), (2, 5), (3, 2), (3, 3), (4, 2), (5, 2)]
 UNIT = Geometric(Fraction(1))
@@ -294,7 +294,7 @@ def test_agg_tree_quantile_intervals_end_at_points_of_a_lattice():
 @given(st.lists(st.floats(-20.0, 20.0), min_size=1, max_size=8), st.floats(0.0, 30.0))
 def test_projection_is_the_nearest_point(estimates, total):
     expected = project(estimates, total)
-    (found,) = _projected(np.array([estimates]), np.array([total]))
+    (found,) = projected(np.array([estimates]), np.array([total]))
     np.testing.assert_allclose(found, expected, atol=1e-9)
     assert min(expected) >= 0.0 and sum(expected) == pytest.approx(total, abs=1e-9)
     # its optimality condition: moving mass between two parts never helps
@@ -306,10 +306,10 @@ def test_projection_is_the_nearest_point(estimates, total):
 
 def test_projection_keeps_what_needs_no_correction():
     rows = np.array([[0.0, 3.0, 4.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(_projected(rows, rows.sum(axis=1)), rows)
-    np.testing.assert_array_equal(_projected(rows, np.zeros(3)), np.zeros((3, 3)))
+    np.testing.assert_array_equal(projected(rows, rows.sum(axis=1)), rows)
+    np.testing.assert_array_equal(projected(rows, np.zeros(3)), np.zeros((3, 3)))
     # a total that is lost in the rounding of the estimates
-    np.testing.assert_array_equal(_projected(np.array([[1e18, 0.0]]), np.ones(1)), [[1.0, 0.0]])
+    np.testing.assert_array_equal(projected(np.array([[1e18, 0.0]]), np.ones(1)), [[1.0, 0.0]])
 
 
 # Masses

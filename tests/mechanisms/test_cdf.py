@@ -24,10 +24,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms.cdf import (
-    CDF,
-    CumulativeNoise,
     _below,
-    _empirical,
     _from_above,
     _least_squares,
     _of_counts,
@@ -44,6 +41,7 @@ from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
 from dpq_fast.reference.cdf import halved, nearest, of_counts, of_tree, smoothed
+from dpq_fast.released.cdf import CDF, CumulativeNoise, _empirical
 
 NOISELESS = {"epsilon": 1e9}
 # Every way to count, on 16 bins where there is a choice.

@@ -23,11 +23,11 @@ from dpq_fast.data.order import SortedOrder, WeighedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms.cdf import CDF
 from dpq_fast.noise.counts import Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice
+from dpq_fast.released.cdf import CDF
 
 dither = importlib.import_module("dpq_fast.data.dither")
 # On the points 1, ..., 6.

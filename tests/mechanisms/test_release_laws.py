@@ -43,7 +43,7 @@ from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
-from dpq_fast.laws import few
+from dpq_fast.laws import candidates, few
 from dpq_fast.laws import halting as halting_law_module
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws import rows as rows_law
@@ -61,7 +61,6 @@ by_group = importlib.import_module("dpq_fast.mechanisms.quantile_by")
 ind_exp = importlib.import_module("dpq_fast.mechanisms.ind_exp")
 joint_exp = importlib.import_module("dpq_fast.mechanisms.joint_exp")
 approx_quantiles = importlib.import_module("dpq_fast.mechanisms.approx_quantiles")
-unbounded_quantile = importlib.import_module("dpq_fast.mechanisms.unbounded_quantile")
 aggregates = importlib.import_module("dpq_fast.mechanisms.aggregates")
 aggregates_by = importlib.import_module("dpq_fast.mechanisms.aggregates_by")
 cdf_module = importlib.import_module("dpq_fast.mechanisms.cdf")
@@ -2651,7 +2650,7 @@ BROKEN_LONGER: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         ("approx_quantiles, sorted", "approx_quantiles, swap, m = 1", "approx_quantiles, rho"),
     ),
     "searches": (
-        unbounded_quantile,
+        candidates,
         "Halting",
         searches_faster,
         ("unbounded_quantile, swap, q = 0.5, plain", "unbounded_quantile, both ways"),
@@ -2666,7 +2665,7 @@ BROKEN_LONGER: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
             "joint_exp, dither, blocks of ranks",
         ),
     ),
-    "clips": (unbounded_quantile, "Halting", searches_faster, ("sum, private clip",)),
+    "clips": (candidates, "Halting", searches_faster, ("sum, private clip",)),
     "ends of intervals": (
         halting_law_module.halting,
         "draw",

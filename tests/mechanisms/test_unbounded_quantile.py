@@ -21,9 +21,9 @@ import dpq_fast.reference as reference
 from dpq_fast import privacy
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.records import Records
+from dpq_fast.laws import candidates as public_candidates
 from dpq_fast.laws.halting import HaltingLaw
-from dpq_fast.mechanisms import unbounded_quantile as unbounded
-from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw
+from dpq_fast.laws.unbounded import Search, UnboundedQuantileLaw
 from dpq_fast.privacy.levels import splits
 
 # What is bounded and which way is searched, with few candidates each.
@@ -206,7 +206,7 @@ def test_uniform_draws_between_the_last_inverted_candidate_and_the_end(implement
 
 
 def in_blocks(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr(unbounded, "block_size", lambda candidates: step)
+    monkeypatch.setattr(public_candidates, "block_size", lambda candidates: step)
 
 
 def fresh_draws(law: UnboundedQuantileLaw, x: Any, size: int, seed: int) -> list[Any]:
@@ -317,7 +317,7 @@ def test_bounds_are_no_smaller_than_counts(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_blocks_are_a_public_fact() -> None:
     for candidates, step in ((2, 1), (2**17, 1), (2**17 + 1, 4), (2**23, 128), (2**24, 256)):
-        assert unbounded.block_size(candidates) == step
+        assert public_candidates.block_size(candidates) == step
         assert candidates / step <= max(2**16, 2**17 / step)
 
 
@@ -325,7 +325,7 @@ def test_fine_candidates_are_those_of_the_formula() -> None:
     x = np.random.default_rng(4).lognormal(1.0, 2.0, 3_000)
     bins = Bins.geometric(1.0005, 0.0)
     thresholds, counts = bins.edges, bins.count(x)
-    assert unbounded.block_size(thresholds.size) > 1
+    assert public_candidates.block_size(thresholds.size) > 1
     below = np.append(0, np.cumsum(counts))
     law = dpq.unbounded_quantile_law(x, [0.2, 0.9], epsilon=1.0, beta=1.0005)
     (counted,) = law._counted
@@ -823,7 +823,7 @@ def test_outputs_that_differ_for_equal_levels_are_never_released() -> None:
 
 def test_searches_have_the_defaults_of_the_release() -> None:
     expected = inspect.signature(dpq.unbounded_quantile).parameters
-    given_options = inspect.signature(unbounded.Search).parameters
+    given_options = inspect.signature(Search).parameters
     for name in ("beta", "invert", "uniform", "offset", "resolution"):
         assert given_options[name].default == expected[name].default, name
     for options, beta in ((dict(), 1.01), (dict(invert=True), 1.001)):

@@ -43,7 +43,10 @@ PACKAGE = ROOT / "dpq_fast"
 STORE = ROOT / ".mutation"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 # All Python between a public argument and a release.
-WINGS = ("privacy", "mechanisms", "laws", "data", "noise", "engines", "compat", "planning", "cli")
+WINGS = (
+    *("privacy", "mechanisms", "released", "laws", "data", "noise"),
+    *("engines", "compat", "planning", "cli"),
+)
 MODULES = (
     "_arguments",
     "_checks",
