@@ -43,20 +43,20 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, refuse_misfit
 from dpq_fast._docs import spell_out
+from dpq_fast.compat._opendp_spaces import budget_of, neighbors_of, reader_of, refusal_of
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum
-from dpq_fast.mechanisms.cdf import CDF
 from dpq_fast.mechanisms.cdf import cdf as _cdf
 from dpq_fast.mechanisms.quantile import quantile as _quantile
 from dpq_fast.mechanisms.registry import MECHANISMS
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.zcdp import largest_for_rho
+from dpq_fast.released.cdf import CDF
 
 __all__ = [
     "column_domain",
@@ -73,21 +73,6 @@ __all__ = [
     "then_sum",
 ]
 
-# OpenDP's names of metrics, and the relation of which each is the number of steps.
-RELATIONS = {
-    "ChangeOneDistance": "swap",
-    "HammingDistance": "swap",
-    "SymmetricDistance": "add-remove",
-    "InsertDeleteDistance": "add-remove",
-}
-# Its names of measures, and what a budget of each is called.
-BUDGETS = {"MaxDivergence": "epsilon", "ZeroConcentratedDivergence": "rho"}
-# Its names of the elements of vectors, and the types of arrays that hold all of them.
-ELEMENTS = {
-    **dict.fromkeys(("f32", "f64"), np.float64),
-    **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32"), np.int64),
-    **dict.fromkeys(("u64", "usize"), np.uint64),
-}
 # What a domain, a metric, a measure or an accountant of OpenDP says in its own way.
 REFUSED = (
     *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
@@ -124,7 +109,7 @@ def column_domain() -> Any:
         If the feature "honest-but-curious" is not enabled.
     """
     dp = _checks.extra("opendp.prelude", "column_domain", "opendp")
-    return dp.user_domain(IDENTIFIER, lambda data: _refusal(data) is None)
+    return dp.user_domain(IDENTIFIER, lambda data: refusal_of(data) is None)
 
 
 @in_our_words
@@ -556,9 +541,9 @@ def _measurement(
     dp = _checks.extra("opendp.prelude", name, "opendp")
     domain, metric, measure = space
     measure = dp.max_divergence() if measure is None else measure
-    of_data = _reader(domain, dp)
-    neighbors = _neighbors(metric, dp)
-    kind = _kind(measure, dp)
+    of_data = reader_of(domain, dp)
+    neighbors = neighbors_of(metric, dp)
+    kind = budget_of(measure, dp)
     # 0, where OpenDP begins to search for a budget, makes a measurement that loses nothing, and
     # that is refused when it is invoked.
     budget = _checks.check_nonnegative("budget", budget)
@@ -600,69 +585,6 @@ def _check(release: Callable[..., Any], kind: str, options: dict[str, Any]) -> N
     limit = _limit(kind, 1.0, options["neighbors"])
     release(np.empty(0), **options | own | dict(rng=0, accountant=limit))
     _checked[0] = asked
-
-
-def _neighbors(metric: Any, dp: Any) -> str:
-    """The relation of a metric."""
-    found = RELATIONS.get(str(metric.type)) if isinstance(metric, dp.Metric) else None
-    if found is None:
-        raise ValueError(
-            "input_metric must be change_one_distance() or hamming_distance() for replaced "
-            "records, symmetric_distance() or insert_delete_distance() for added and removed "
-            f"ones, got {_shown(metric, dp)}"
-        )
-    return found
-
-
-def _kind(measure: Any, dp: Any) -> str:
-    """What a budget is called."""
-    found = BUDGETS.get(str(measure.type)) if isinstance(measure, dp.Measure) else None
-    if found is None:
-        raise ValueError(
-            "output_measure must be max_divergence() or zero_concentrated_divergence(), "
-            f"got {_shown(measure, dp)}"
-        )
-    return found
-
-
-def _shown(given: Any, dp: Any) -> str:
-    """An object of OpenDP as it shows itself; of others, the type."""
-    ours = isinstance(given, (dp.Domain, dp.Metric, dp.Measure))
-    return repr(given) if ours else type(given).__name__
-
-
-def _reader(domain: Any, dp: Any) -> Callable[[Any], NDArray[Any]]:
-    """What makes an array of a member of a domain."""
-    carrier = str(domain.carrier_type) if isinstance(domain, dp.Domain) else ""
-    if carrier == "ExtrinsicObject":
-        return _array
-    dtype = ELEMENTS.get(carrier.removeprefix("Vec<").removesuffix(">"))
-    if dtype is None or not carrier.startswith("Vec<"):
-        raise ValueError(
-            "input_domain must be column_domain(), a user domain of arrays, or a vector domain of "
-            f"numbers, got {_shown(domain, dp)}"
-        )
-    return lambda data: np.asarray(data, dtype=dtype)
-
-
-def _array(data: Any) -> NDArray[Any]:
-    """A member of `column_domain`, as it is."""
-    refusal = _refusal(data)
-    if refusal is not None:
-        raise TypeError(
-            f"data must be a one-dimensional NumPy array of real numbers, got {refusal}"
-        )
-    column: NDArray[Any] = data
-    return column
-
-
-def _refusal(data: Any) -> str | None:
-    """Why something is no member of `column_domain`, by its type alone; None if it is one."""
-    if not isinstance(data, np.ndarray):
-        return type(data).__name__
-    if data.ndim != 1:
-        return f"{data.ndim} dimensions"
-    return None if data.dtype.kind in "iuf" else f"dtype {data.dtype}"
 
 
 def _spent(
