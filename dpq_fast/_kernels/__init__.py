@@ -1,4 +1,9 @@
-"""The compiled kernels, one module per file of csrc/. Private: sizes are the caller's duty."""
+"""The compiled kernels, one module per file of csrc/. Private: sizes are the caller's duty.
+
+A module allocates what its kernel needs, calls it once without the GIL, and raises what its status
+stands for. It knows arrays and the generator's bits: loops over numbers are in C, decisions in the
+wings above. Types of all modules are in the stubs beside them.
+"""
 
 from importlib.util import find_spec
 

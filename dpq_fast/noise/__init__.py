@@ -1,4 +1,9 @@
-"""Exact discrete noise, continuous noise of many digits, and where random bits come from."""
+"""Exact discrete noise, continuous noise of many digits, and where random bits come from.
+
+Who lives here takes scales and a generator, and knows neither records nor budgets: draws, their
+log-probabilities and tails, noises of counts and of AboveThreshold as objects, and the default
+generator, which is cryptographic.
+"""
 
 from dpq_fast.noise.discrete import (
     bernoulli_exp,
