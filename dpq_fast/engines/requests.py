@@ -224,6 +224,8 @@ class Rows:
     columns: list[Any]
 
 
+# How a task becomes requests, and answers a state
+
 Asking = Generator[Sequence[Request], list[Rows], dict[int, Any]]
 
 

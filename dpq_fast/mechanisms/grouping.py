@@ -125,6 +125,8 @@ def child(seeds: bytes | None, number: int) -> np.random.Generator:
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
+# Groups one by one
+
 # The records of one group, without missing ones: values, and how many records each stands for; or
 # passes over them.
 Records = tuple[Any, NDArray[np.float64] | None]
@@ -239,6 +241,9 @@ def each_group(
         ]
 
     return [one for part in gathered.pool.map(chunk, range(keys.chunks)) for one in part]
+
+
+# Columns of records and of keys
 
 
 class HeldRows:

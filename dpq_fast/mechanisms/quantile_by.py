@@ -347,6 +347,9 @@ def method_of(method: str | None, dither: bool | None, accountant: Any = None) -
     return JOINT_EXP if method is None and (dither or composed) else method
 
 
+# Releases
+
+
 def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | None:
     """The bounds of each group, checked; None where there is one pair, or none."""
     if isinstance(bounds, Mapping):
