@@ -161,8 +161,7 @@ def _entries(file: Path, found: Any) -> Answer:
     }
     facts = [
         f"{name} {'none' if each.epsilon is None else f'epsilon {each.epsilon:g}'}, "
-        f"delta {each.delta:g}"
-        + ("" if each.rho is None else f", rho {each.rho:g}")
+        f"delta {each.delta:g}" + ("" if each.rho is None else f", rho {each.rho:g}")
         for name, each in (("spent:", spent), ("left:", left))
     ]
     shown = ("number", "when", "what", "epsilon", "delta")

@@ -41,9 +41,9 @@ from dpq_fast._kernels.halting import Halting
 from dpq_fast.data import dither, lattice, order, prior, sample, selection
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.laws import candidates, few
 from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
-from dpq_fast.laws import candidates, few
 from dpq_fast.laws import halting as halting_law_module
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws import rows as rows_law
