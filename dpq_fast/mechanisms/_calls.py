@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dpq_fast.privacy.accounting import Calibrated
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
+P = ParamSpec("P")
 
 
 class RecordOptions(TypedDict, total=False):
@@ -42,28 +44,38 @@ class ColumnOptions(RecordOptions, total=False):
     assume_sorted: bool
 
 
-def with_options(reader: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Show, in place of ``**options``, the arguments of the reader that they are handed to.
+def with_options(taker: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Show, in place of ``*arguments`` and ``**options``, what the function takes that gets them.
 
     So each of them has one declaration, with its default, and `help` and `inspect.signature` know
-    it all the same.
+    it all the same. What is handed over by position alone is no argument of the caller's.
     """
-    own = inspect.signature(reader).parameters.values()
-    shown = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in own
-        if parameter.name != "x"
-    ]
+    taken = inspect.signature(taker).parameters.values()
 
     def declare(function: Function) -> Function:
         signature = inspect.signature(function)
-        given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = {p.name: p for p in signature.parameters.values()}
+        variadic = [name for name, p in own.items() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        by_place = [own.pop(name).kind for name in variadic] != [inspect.Parameter.VAR_KEYWORD]
+        shown = [
+            p if by_place or p.kind is p.VAR_KEYWORD else p.replace(kind=p.KEYWORD_ONLY)
+            for p in taken
+            if p.kind is not p.POSITIONAL_ONLY and p.name not in own
+        ]
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*given, *shown]
+            parameters=sorted([*own.values(), *shown], key=lambda p: p.kind)
         )
         return function
 
     return declare
+
+
+def as_called(
+    taker: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[..., Answer]], Callable[P, Answer]]:
+    """As `with_options`, of all arguments but the first one, for type checkers as well."""
+    declare: Any = with_options(taker)
+    return cast("Callable[[Callable[..., Answer]], Callable[P, Answer]]", declare)
 
 
 def in_units(function: Function) -> Function:

@@ -25,7 +25,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms._calls import in_durations, in_units, with_options
+from dpq_fast.mechanisms._calls import as_called, in_durations, in_units, with_options
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw, check_kernel
@@ -135,7 +135,7 @@ class Clipping:
     ----------
     options : dict
         Further arguments of the method.
-    epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, max_contributions
+    q, lower, upper, method, resolution, **budget
         As in `sum`.
 
     Attributes
@@ -158,16 +158,12 @@ class Clipping:
         self,
         options: dict[str, Any],
         *,
-        epsilon: float,
         q: float | str | None,
         lower: float | None,
         upper: float | None,
         method: str,
-        share: float | None,
-        expected_n: int | None,
         resolution: float | None,
-        neighbors: str,
-        max_contributions: int,
+        **budget: Any,
     ) -> None:
         level, offset = privacy.aggregates.aim_of(q, method)
         self.lower, self.upper = lower, upper
@@ -176,16 +172,12 @@ class Clipping:
             raise ValueError(f"resolution must be positive, got {resolution}")
         spent = {name: options[name] for name in ("split", "noise") if name in options}
         self.calibration = privacy.aggregates.calibrate(
-            epsilon=epsilon,
             q=q,
             lower=lower,
             upper=upper,
             method=method,
-            share=share,
-            expected_n=expected_n,
             resolution=resolution,
-            neighbors=neighbors,
-            max_contributions=max_contributions,
+            **budget,
             **(spent if method == "unbounded" else {}),
         )
         self.method = method if level is not None else None
@@ -473,9 +465,9 @@ def count(
     return Estimate(number, low, high, request.confidence, request.covers)
 
 
-@in_durations
-@with_further(clip_options)
-def sum(
+def _clipped(
+    name: str,
+    /,
     x: Any,
     *,
     epsilon: float,
@@ -498,6 +490,50 @@ def sum(
     covers: str = "sample",
     **method_options: Any,
 ) -> float | Estimate:
+    """A sum or a mean, by its name."""
+    generator = default_rng(rng)
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
+    clipping = Clipping(
+        method_options,
+        epsilon=epsilon,
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    request = Request.of(confidence, covers)
+    if name == "sum":
+        of_sample(request)
+    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    privacy.charge(accountant, clipping.calibration, name)
+    records, clip = read(generator)
+    if name == "sum":
+        ((_, scale),) = terms = clipping.sum_terms(records, clip)
+        (total,) = _noisy(terms, generator)
+        if request is None:
+            return clip.decode(total)
+        beside = laplace_sums.margin(scale, request.miss)
+        value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
+        return Estimate(value, low, high, request.confidence, request.covers)
+    terms = clipping.mean_terms(records, clip)
+    first, second = _noisy(terms, generator)
+    value = clipping.mean_of(first, second, clip)
+    if request is None:
+        return value
+    scales = terms[0][1], terms[1][1]
+    low, high = clipping.mean_interval(first, second, scales, clip, request)
+    return Estimate.around(value, low, high, request)
+
+
+@in_durations
+@with_further(clip_options)
+@as_called(_clipped)
+def sum(*arguments: Any, **options: Any) -> float | Estimate:
     r"""Release the sum of the records, clipped at a private quantile or at public bounds.
 
     Parameters
@@ -537,18 +573,8 @@ def sum(
         multiples.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record; "add-remove" adds or deletes one.
-    counts : array_like of int, shape (n,), optional
-        How many records each entry of `x` stands for.
-    nan_policy : {"omit", "raise"}, default "omit"
-        Leave NaN and null out record by record, or state that there are none.
-    max_contributions : int, default 1
-        Up to this many records per person: the guarantee is per person.
-    accountant : Accountant, optional
-        Charged with ``guarantee("sum", ...)``; refuses before `x` is touched.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        None, for real releases: a cryptographic generator keyed by the operating system.
-    workers : int, default 1
-        Threads for passes over a long `x`; the answer does not depend on it.
+    counts, nan_policy, max_contributions, accountant, rng, workers
+        As in `count`.
     confidence, covers
         As in `count`: the interval covers the sum of the records as they are clipped.
     **method_options
@@ -615,59 +641,13 @@ def sum(
     >>> out == round(out)
     True
     """
-    generator = default_rng(rng)
-    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    clipping = Clipping(
-        method_options,
-        epsilon=epsilon,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    request = of_sample(Request.of(confidence, covers))
-    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, clipping.calibration, "sum")
-    records, clip = read(generator)
-    ((_, scale),) = terms = clipping.sum_terms(records, clip)
-    (total,) = _noisy(terms, generator)
-    if request is None:
-        return clip.decode(total)
-    beside = laplace_sums.margin(scale, request.miss)
-    value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
-    return Estimate(value, low, high, request.confidence, request.covers)
+    return _clipped("sum", *arguments, **options)
 
 
 @in_units
 @with_further(clip_options)
-def mean(
-    x: Any,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    q: float | str | None = AUTO,
-    lower: float | None = 0.0,
-    upper: float | None = None,
-    method: str = "unbounded",
-    share: float | None = None,
-    expected_n: int | None = None,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
-    max_contributions: int = 1,
-    accountant: privacy.Accountant | None = None,
-    rng: Any = None,
-    workers: int = 1,
-    confidence: float | None = None,
-    covers: str = "sample",
-    **method_options: Any,
-) -> float | Estimate:
+@as_called(_clipped)
+def mean(*arguments: Any, **options: Any) -> float | Estimate:
     r"""Release the mean of the records, clipped at a private quantile or at public bounds.
 
     Parameters
@@ -723,30 +703,4 @@ def mean(
     >>> 30.0 < mean(ages, epsilon=1.0) < 70.0
     True
     """
-    generator = default_rng(rng)
-    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    clipping = Clipping(
-        method_options,
-        epsilon=epsilon,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    request = Request.of(confidence, covers)
-    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, clipping.calibration, "mean")
-    records, clip = read(generator)
-    terms = clipping.mean_terms(records, clip)
-    first, second = _noisy(terms, generator)
-    value = clipping.mean_of(first, second, clip)
-    if request is None:
-        return value
-    scales = terms[0][1], terms[1][1]
-    low, high = clipping.mean_interval(first, second, scales, clip, request)
-    return Estimate.around(value, low, high, request)
+    return _clipped("mean", *arguments, **options)

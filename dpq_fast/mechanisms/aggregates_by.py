@@ -20,7 +20,7 @@ from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
-from dpq_fast.mechanisms._calls import in_durations, in_units
+from dpq_fast.mechanisms._calls import as_called, in_durations, in_units
 from dpq_fast.mechanisms.aggregates import (
     LARGEST,
     Clip,
@@ -260,9 +260,15 @@ def _asked(found: GroupValues, request: Request | None) -> GroupValues:
     return replace(found, confidence=request.confidence, covers=request.covers)
 
 
-@in_durations
-@with_further(clip_options)
-def sum_by(
+def _release_of(calibration: Any) -> privacy.aggregates_by.Calibration:
+    """What the releases spend, without a selection before them."""
+    release: privacy.aggregates_by.Calibration = getattr(calibration, "release", calibration)
+    return release
+
+
+def _clipped(
+    name: str,
+    /,
     x: Any,
     by: Any,
     *,
@@ -290,6 +296,89 @@ def sum_by(
     selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
+    """A sum or a mean of each group, by its name."""
+    request = Request.of(confidence, covers)
+    if name == "sum_by":
+        of_sample(request)
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
+    clip: dict[str, Any] = dict(
+        epsilon=epsilon,
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    spent = {key: method_options[key] for key in ("split", "noise") if key in method_options}
+    calibration = privacy.aggregates_by.calibrate(
+        public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        **clip,
+        **(spent if method == "unbounded" else {}),
+    )
+    each = _release_of(calibration)
+    own: dict[str, Any] = clip | each.own
+    clipping = Clipping(method_options, **own)
+    rows = _Rows(x, by, groups, counts, nan_policy, workers)
+    generator = None if rng is None and each.each.clip is not None else default_rng(rng)
+    privacy.charge(accountant, calibration, name)
+    release = sum if name == "sum_by" else mean
+
+    def apart(read: Gathered | TableGroups) -> Answers:
+        def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
+            values, weights = records
+            return release(
+                values,
+                counts=weights,
+                nan_policy=nan_policy,
+                rng=rng,
+                confidence=confidence,
+                covers=covers,
+                **own,
+                **method_options,
+            )
+
+        answers = one_by_one(answer, read, generator)
+        return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
+
+    def at_once(read: Gathered | TableGroups) -> Answers:
+        assert generator is not None
+        common, omits = clipping.clip([]), nan_policy != "raise"
+        totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
+        if name == "sum_by":
+            scale = each.each.sum_scale(common.first, common.last, omits)
+            points = _noisy(totals, scale, generator)
+            if request is None:
+                return (_decoded(common, points),)
+            beside = laplace_sums.margin(scale, request.miss)
+            low, high = points.astype(object) - beside, points.astype(object) + beside
+            return tuple(_decoded(common, part) for part in (points, low, high))
+        scales = each.each.mean_scales(common.width, omits)
+        pair = clipping.mean_pair(totals, numbers, common)
+        first, second = (_noisy(p, s, generator) for p, s in zip(pair, scales, strict=True))
+        values = _means(clipping, first, second, common)
+        if request is None:
+            return (values,)
+        ends = [
+            clipping.mean_interval(int(one), int(other), scales, common, request)
+            for one, other in zip(first.tolist(), second.tolist(), strict=True)
+        ]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return values, np.minimum(low, values), np.maximum(high, values)
+
+    answer = at_once if clipping.method is None else apart
+    return _asked(rows.read(calibration, generator, answer), request)
+
+
+@in_durations
+@with_further(clip_options)
+@as_called(_clipped)
+def sum_by(*arguments: Any, **options: Any) -> GroupValues:
     r"""Release the sum of the records of each public group, clipped.
 
     Parameters
@@ -347,59 +436,13 @@ def sum_by(
     >>> bool((out.values > 0).all())
     True
     """
-    return _clipped(
-        "sum_by",
-        (x, by, groups),
-        of_sample(Request.of(confidence, covers)),
-        method_options,
-        dict(counts=counts, nan_policy=nan_policy, accountant=accountant, rng=rng, workers=workers),
-        epsilon=epsilon,
-        bounds=bounds,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-        public_by=public_by,
-        delta=delta,
-        selection_share=selection_share,
-    )
+    return _clipped("sum_by", *arguments, **options)
 
 
 @in_units
 @with_further(clip_options)
-def mean_by(
-    x: Any,
-    by: Any,
-    *,
-    groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    q: float | str | None = AUTO,
-    lower: float | None = 0.0,
-    upper: float | None = None,
-    method: str = "unbounded",
-    share: float | None = None,
-    expected_n: int | None = None,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    public_by: bool = False,
-    counts: Any = None,
-    nan_policy: str = "omit",
-    max_contributions: int = 1,
-    accountant: privacy.Accountant | None = None,
-    rng: Any = None,
-    workers: int = 1,
-    confidence: float | None = None,
-    covers: str = "sample",
-    delta: float = 0.0,
-    selection_share: float | None = None,
-    **method_options: Any,
-) -> GroupValues:
+@as_called(_clipped)
+def mean_by(*arguments: Any, **options: Any) -> GroupValues:
     r"""Release the mean of the records of each public group, clipped.
 
     Parameters
@@ -447,108 +490,7 @@ def mean_by(
     >>> bool((abs(out.values - 50.0) < 10.0).all())
     True
     """
-    return _clipped(
-        "mean_by",
-        (x, by, groups),
-        Request.of(confidence, covers),
-        method_options,
-        dict(counts=counts, nan_policy=nan_policy, accountant=accountant, rng=rng, workers=workers),
-        epsilon=epsilon,
-        bounds=bounds,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-        public_by=public_by,
-        delta=delta,
-        selection_share=selection_share,
-    )
-
-
-def _release_of(calibration: Any) -> privacy.aggregates_by.Calibration:
-    """What the releases spend, without a selection before them."""
-    release: privacy.aggregates_by.Calibration = getattr(calibration, "release", calibration)
-    return release
-
-
-def _clipped(
-    name: str,
-    columns: tuple[Any, Any, Any],
-    request: Request | None,
-    options: dict[str, Any],
-    call: dict[str, Any],
-    *,
-    public_by: bool,
-    delta: float,
-    selection_share: float | None,
-    **clip: Any,
-) -> GroupValues:
-    """A sum or a mean of each group."""
-    ends = (clip.pop(key) for key in ("bounds", "q", "lower", "upper"))
-    clip |= zip(("q", "lower", "upper"), privacy.aggregates.public_clip(*ends), strict=True)
-    spent = {key: options[key] for key in ("split", "noise") if key in options}
-    calibration = privacy.aggregates_by.calibrate(
-        public_by=public_by,
-        delta=delta,
-        selection_share=privacy.kept_groups.share_of(columns[2], selection_share),
-        **clip,
-        **(spent if clip["method"] == "unbounded" else {}),
-    )
-    each = _release_of(calibration)
-    own: dict[str, Any] = clip | each.own
-    clipping = Clipping(options, **own)
-    nan_policy = call["nan_policy"]
-    rows = _Rows(*columns, call["counts"], nan_policy, call["workers"])
-    rng = call["rng"]
-    generator = None if rng is None and each.each.clip is not None else default_rng(rng)
-    privacy.charge(call["accountant"], calibration, name)
-    release = sum if name == "sum_by" else mean
-    asked: dict[str, Any] = {}
-    if request is not None:
-        asked = dict(confidence=request.confidence, covers=request.covers)
-
-    def apart(read: Gathered | TableGroups) -> Answers:
-        def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
-            values, weights = records
-            return release(
-                values, counts=weights, nan_policy=nan_policy, rng=rng, **own, **asked, **options
-            )
-
-        answers = one_by_one(answer, read, generator)
-        return tuple(answers.reshape(-1, 3).T) if asked else (answers,)
-
-    def at_once(read: Gathered | TableGroups) -> Answers:
-        assert generator is not None
-        common, omits = clipping.clip([]), nan_policy != "raise"
-        totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
-        if name == "sum_by":
-            scale = each.each.sum_scale(common.first, common.last, omits)
-            points = _noisy(totals, scale, generator)
-            if request is None:
-                return (_decoded(common, points),)
-            beside = laplace_sums.margin(scale, request.miss)
-            low, high = points.astype(object) - beside, points.astype(object) + beside
-            return tuple(_decoded(common, part) for part in (points, low, high))
-        scales = each.each.mean_scales(common.width, omits)
-        pair = clipping.mean_pair(totals, numbers, common)
-        first, second = (_noisy(p, s, generator) for p, s in zip(pair, scales, strict=True))
-        values = _means(clipping, first, second, common)
-        if request is None:
-            return (values,)
-        ends = [
-            clipping.mean_interval(int(one), int(other), scales, common, request)
-            for one, other in zip(first.tolist(), second.tolist(), strict=True)
-        ]
-        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-        return values, np.minimum(low, values), np.maximum(high, values)
-
-    answer = at_once if clipping.method is None else apart
-    return _asked(rows.read(calibration, generator, answer), request)
+    return _clipped("mean_by", *arguments, **options)
 
 
 def _means(
