@@ -88,6 +88,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._docs import spell_out
 from dpq_fast.data.columns import as_column, as_float64, of_any_time
+from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
 from dpq_fast.mechanisms.quantile import quantile as private_quantile
@@ -154,7 +155,7 @@ def _warn(bounds: Any, unused: dict[str, Any]) -> None:
             f"Parameter '{name}' is not functional in diffprivlib.  Remove this parameter to "
             "suppress this warning.",
             _category(DiffprivlibCompatibilityWarning),
-            stacklevel=4,
+            stacklevel=5,
         )
     if bounds is None:
         warnings.warn(
@@ -162,7 +163,7 @@ def _warn(bounds: Any, unused: dict[str, Any]) -> None:
             "result in additional privacy leakage. To ensure differential privacy and no "
             "additional privacy leakage, specify bounds for each dimension.",
             _category(PrivacyLeakWarning),
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -365,7 +366,7 @@ def _released(
     random_state: Any,
     accountant: Any,
     least: float = 0.0,
-    prepared: Callable[[NDArray[Any]], NDArray[Any]] = lambda records: records,
+    prepared: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
 ) -> NDArray[np.float64]:
     """Release every entry of an output: check, charge all of them, and then read the records.
 
@@ -395,7 +396,7 @@ def _released(
             guarantees[pair] = checked.guarantee
     _charge(payer, epsilon, [guarantees[pair] for pair in ends])
     stand_in.paid = True
-    rows = prepared(cells.rows())
+    rows = cells.rows() if prepared is None else prepared(cells.rows())
     if given is None:
         ends = [_apart(_extremes(rows.reshape(-1)), least)] * cells.entries
     answers = [
@@ -411,9 +412,23 @@ def _expected(size: int, neighbors: str) -> int | None:
 
 
 def _quantiles(
-    array: Any, levels: NDArray[np.float64], resolution: Any, neighbors: str, **call: Any
+    array: Any,
+    asked: tuple[str, Any, float, str],
+    /,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
 ) -> Any:
-    """`quantile` of levels that were checked."""
+    """`quantile` of what `_levels` is asked for."""
+    _warn(bounds, unused_args)
+    levels = _levels(*asked)
     q = levels.item() if levels.size == 1 else levels
 
     def release(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Any:
@@ -427,7 +442,18 @@ def _quantiles(
             **options,
         )
 
-    return _released(release, array, least=LEAST_DISTANCE, **call)[()]
+    answers = _released(
+        release,
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        least=LEAST_DISTANCE,
+    )
+    return answers[()]
 
 
 def _levels(name: str, given: Any, most: float, rule: str) -> NDArray[np.float64]:
@@ -444,20 +470,8 @@ def _levels(name: str, given: Any, most: float, rule: str) -> NDArray[np.float64
 
 
 @in_our_words
-def quantile(
-    array: Any,
-    quant: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    **unused_args: Any,
-) -> Any:
+@with_options(_quantiles)
+def quantile(array: Any, quant: Any, *arguments: Any, **options: Any) -> Any:
     """Release private quantiles of an array, called as ``diffprivlib.tools.quantile``.
 
     Parameters
@@ -523,37 +537,13 @@ def quantile(
     >>> quantile(ages, [0.25, 0.5], epsilon=1.0, bounds=(0, 120), resolution=1).shape
     (2,)
     """
-    _warn(bounds, unused_args)
-    levels = _levels("quant", quant, 1.0, "Quantiles must be in the unit interval [0, 1].")
-    return _quantiles(
-        array,
-        levels,
-        resolution,
-        neighbors,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-    )
+    asked = "quant", quant, 1.0, "Quantiles must be in the unit interval [0, 1]."
+    return _quantiles(array, asked, *arguments, **options)
 
 
 @in_our_words
-def percentile(
-    array: Any,
-    percent: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    **unused_args: Any,
-) -> Any:
+@with_options(_quantiles)
+def percentile(array: Any, percent: Any, *arguments: Any, **options: Any) -> Any:
     """Release private percentiles: `quantile` at ``percent / 100``, with the same guarantee.
 
     Parameters
@@ -570,36 +560,13 @@ def percentile(
     float64 or ndarray of float64
         As of `quantile`.
     """
-    _warn(bounds, unused_args)
-    rule = "Percentiles must be between 0 and 100 inclusive"
-    return _quantiles(
-        array,
-        _levels("percent", percent, 100.0, rule),
-        resolution,
-        neighbors,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-    )
+    asked = "percent", percent, 100.0, "Percentiles must be between 0 and 100 inclusive"
+    return _quantiles(array, asked, *arguments, **options)
 
 
 @in_our_words
-def median(
-    array: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    **unused_args: Any,
-) -> Any:
+@with_options(_quantiles)
+def median(array: Any, *arguments: Any, **options: Any) -> Any:
     """Release private medians: `quantile` at 0.5, with the same guarantee.
 
     Parameters
@@ -614,19 +581,7 @@ def median(
     float64 or ndarray of float64
         As of `quantile` for one level.
     """
-    _warn(bounds, unused_args)
-    return _quantiles(
-        array,
-        np.array([0.5]),
-        resolution,
-        neighbors,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-    )
+    return _quantiles(array, ("quant", 0.5, 1.0, ""), *arguments, **options)
 
 
 def _dtype(dtype: Any) -> np.dtype[Any] | None:
@@ -652,74 +607,10 @@ def _typed(values: NDArray[np.float64], dtype: np.dtype[Any] | None) -> Any:
 
 
 def _in_numbers(
-    release: Callable[..., Any],
-    array: Any,
-    *,
-    bounds: Any,
-    dtype: np.dtype[Any] | None,
-    resolution: Any,
-    neighbors: str,
+    name: str,
     nan_policy: str,
-    limits: Callable[[float, float, int], tuple[float, float]],
-    **call: Any,
-) -> Any:
-    """A sum or a mean, between public limits.
-
-    With integers for a `dtype` bounds are cut to whole numbers, as diffprivlib does, and records
-    rounded.
-    """
-    if dtype is not None and dtype.kind in "iu":
-        resolution = 1 if resolution is None else resolution
-        if bounds is not None:
-            bounds = tuple(np.trunc(end) for end in _Ends.of(bounds))
-
-    def of_slice(x: Any, ends: tuple[float, float], size: int, **options: Any) -> float:
-        answer: float = release(
-            x,
-            q=None,
-            lower=ends[0],
-            upper=ends[1],
-            resolution=resolution,
-            neighbors=neighbors,
-            nan_policy=nan_policy,
-            **options,
-        )
-        low, high = limits(*ends, size)
-        return min(max(answer, low), high)
-
-    return _typed(_released(of_slice, array, bounds=bounds, **call), dtype)
-
-
-def _mean(array: Any, *, dtype: Any, **call: Any) -> Any:
-    """`mean`, its answers within the bounds."""
-    return _in_numbers(
-        private_mean, array, dtype=_dtype(dtype), limits=lambda low, high, _: (low, high), **call
-    )
-
-
-def _sum(array: Any, *, dtype: Any, neighbors: str, nan_policy: str, **call: Any) -> Any:
-    """`sum`, its answers within what the records can add up to, where their number is public."""
-
-    def limits(low: float, high: float, size: int) -> tuple[float, float]:
-        if nan_policy == "omit":
-            low, high = min(low, 0.0), max(high, 0.0)
-        if neighbors == "swap":
-            return low * size, high * size
-        return (0.0 if low >= 0.0 else -math.inf), (0.0 if high <= 0.0 else math.inf)
-
-    return _in_numbers(
-        private_sum,
-        array,
-        dtype=_dtype(dtype),
-        limits=limits,
-        neighbors=neighbors,
-        nan_policy=nan_policy,
-        **call,
-    )
-
-
-@in_our_words
-def mean(
+    prepared: Callable[[NDArray[Any]], NDArray[Any]] | None,
+    /,
     array: Any,
     epsilon: float = 1.0,
     bounds: Any = None,
@@ -731,9 +622,61 @@ def mean(
     *,
     resolution: float | None = None,
     neighbors: str = "swap",
-    nan_policy: str = "omit",
     **unused_args: Any,
 ) -> Any:
+    """A sum or a mean, by its name, of what records are prepared to.
+
+    With integers for a `dtype` bounds are cut to whole numbers, as diffprivlib does, and records
+    rounded.
+    """
+    _warn(bounds, unused_args)
+    kind = _dtype(dtype)
+    if kind is not None and kind.kind in "iu":
+        resolution = 1 if resolution is None else resolution
+        if bounds is not None:
+            bounds = tuple(np.trunc(end) for end in _Ends.of(bounds))
+
+    def limits(low: float, high: float, size: int) -> tuple[float, float]:
+        """The bounds, or what the records can add up to, where their number is public."""
+        if name == "mean":
+            return low, high
+        if nan_policy == "omit":
+            low, high = min(low, 0.0), max(high, 0.0)
+        if neighbors == "swap":
+            return low * size, high * size
+        return (0.0 if low >= 0.0 else -math.inf), (0.0 if high <= 0.0 else math.inf)
+
+    def release(x: Any, ends: tuple[float, float], size: int, **options: Any) -> float:
+        answer: Any = (private_mean if name == "mean" else private_sum)(
+            x,
+            q=None,
+            lower=ends[0],
+            upper=ends[1],
+            resolution=resolution,
+            neighbors=neighbors,
+            nan_policy=nan_policy,
+            **options,
+        )
+        low, high = limits(*ends, size)
+        return float(min(max(answer, low), high))
+
+    answers = _released(
+        release,
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        prepared=prepared,
+    )
+    return _typed(answers, kind)
+
+
+@in_our_words
+@with_options(_in_numbers)
+def mean(*arguments: Any, nan_policy: str = "omit", **options: Any) -> Any:
     """Release private means of an array, called as ``diffprivlib.tools.mean``.
 
     Parameters
@@ -780,37 +723,12 @@ def mean(
     >>> bool(50 < mean(ages, epsilon=1.0, bounds=(0, 120)) < 57)
     True
     """
-    _warn(bounds, unused_args)
-    return _mean(
-        array,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        dtype=dtype,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-        resolution=resolution,
-        neighbors=neighbors,
-        nan_policy=nan_policy,
-    )
+    return _in_numbers("mean", nan_policy, None, *arguments, **options)
 
 
 @in_our_words
-def nanmean(
-    array: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    **unused_args: Any,
-) -> Any:
+@with_options(_in_numbers)
+def nanmean(*arguments: Any, **options: Any) -> Any:
     """Release private means without NaN: `mean`, which leaves them out, too.
 
     Parameters
@@ -826,38 +744,12 @@ def nanmean(
         As of `mean`. Of nothing but NaN a number within the bounds, and no warning: whether there
         are records is private.
     """
-    _warn(bounds, unused_args)
-    return _mean(
-        array,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        dtype=dtype,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-        resolution=resolution,
-        neighbors=neighbors,
-        nan_policy="omit",
-    )
+    return _in_numbers("mean", "omit", None, *arguments, **options)
 
 
 @in_our_words
-def sum(
-    array: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    nan_policy: str = "omit",
-    **unused_args: Any,
-) -> Any:
+@with_options(_in_numbers)
+def sum(*arguments: Any, nan_policy: str = "omit", **options: Any) -> Any:
     """Release private sums of an array, called as ``diffprivlib.tools.sum``.
 
     Parameters
@@ -896,37 +788,12 @@ def sum(
     >>> sum(np.ones(1_000), epsilon=1.0, bounds=(0, 1), dtype=int) > 900
     True
     """
-    _warn(bounds, unused_args)
-    return _sum(
-        array,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        dtype=dtype,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-        resolution=resolution,
-        neighbors=neighbors,
-        nan_policy=nan_policy,
-    )
+    return _in_numbers("sum", nan_policy, None, *arguments, **options)
 
 
 @in_our_words
-def nansum(
-    array: Any,
-    epsilon: float = 1.0,
-    bounds: Any = None,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    random_state: Any = None,
-    accountant: Any = None,
-    *,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    **unused_args: Any,
-) -> Any:
+@with_options(_in_numbers)
+def nansum(*arguments: Any, **options: Any) -> Any:
     """Release private sums without NaN: `sum`, which leaves them out, too.
 
     Parameters
@@ -941,20 +808,7 @@ def nansum(
     float64, int or ndarray
         As of `sum`.
     """
-    _warn(bounds, unused_args)
-    return _sum(
-        array,
-        epsilon=epsilon,
-        bounds=bounds,
-        axis=axis,
-        dtype=dtype,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
-        resolution=resolution,
-        neighbors=neighbors,
-        nan_policy="omit",
-    )
+    return _in_numbers("sum", "omit", None, *arguments, **options)
 
 
 def _truth(item: Any) -> bool:
@@ -1026,19 +880,20 @@ def count_nonzero(
     >>> count_nonzero(np.arange(1_000) >= 500, epsilon=1.0) > 400
     True
     """
-    return _sum(
+    return _in_numbers(
+        "sum",
+        "omit",
+        _nonzero,
         array,
-        epsilon=epsilon,
-        bounds=(0.0, 1.0),
-        axis=axis,
-        dtype=np.intp,
-        keepdims=keepdims,
-        random_state=random_state,
-        accountant=accountant,
+        epsilon,
+        (0.0, 1.0),
+        axis,
+        np.intp,
+        keepdims,
+        random_state,
+        accountant,
         resolution=1,
         neighbors=neighbors,
-        nan_policy="omit",
-        prepared=_nonzero,
     )
 
 

@@ -54,16 +54,21 @@ def with_options(taker: Callable[..., Any]) -> Callable[[Function], Function]:
 
     def declare(function: Function) -> Function:
         signature = inspect.signature(function)
-        own = {p.name: p for p in signature.parameters.values()}
-        variadic = [name for name, p in own.items() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        by_place = [own.pop(name).kind for name in variadic] != [inspect.Parameter.VAR_KEYWORD]
+        before, after = list[inspect.Parameter](), list[inspect.Parameter]()
+        by_place = False
+        for p in signature.parameters.values():
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                by_place = by_place or p.kind is p.VAR_POSITIONAL
+            else:
+                (after if by_place else before).append(p)
+        own = {p.name for p in (*before, *after)}
         shown = [
             p if by_place or p.kind is p.VAR_KEYWORD else p.replace(kind=p.KEYWORD_ONLY)
             for p in taken
             if p.kind is not p.POSITIONAL_ONLY and p.name not in own
         ]
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=sorted([*own.values(), *shown], key=lambda p: p.kind)
+            parameters=sorted([*before, *shown, *after], key=lambda p: p.kind)
         )
         return function
 
