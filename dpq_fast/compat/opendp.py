@@ -48,6 +48,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, refuse_misfit
 from dpq_fast._docs import spell_out
 from dpq_fast.compat._opendp_spaces import budget_of, neighbors_of, reader_of, refusal_of
+from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum
@@ -250,8 +251,9 @@ def make_cdf(
     )
 
 
-@in_our_words
-def make_sum(
+def _clipped(
+    release: Callable[..., Any],
+    /,
     input_domain: Any,
     input_metric: Any,
     budget: float,
@@ -271,6 +273,32 @@ def make_sum(
     rng: Any = None,
     workers: int = 1,
 ) -> Any:
+    """A measurement of a sum or a mean."""
+    return _measurement(
+        release,
+        (input_domain, input_metric, output_measure),
+        budget,
+        dict(
+            bounds=bounds,
+            q=q,
+            lower=lower,
+            upper=upper,
+            method=method,
+            share=share,
+            expected_n=expected_n,
+            resolution=resolution,
+            confidence=confidence,
+            covers=covers,
+            rng=rng,
+            workers=workers,
+        ),
+        method_options,
+    )
+
+
+@in_our_words
+@as_called(_clipped)
+def make_sum(*arguments: Any, **options: Any) -> Any:
     """A measurement that releases the sum of the clipped records, as `dpq_fast.sum`.
 
     Parameters
@@ -296,49 +324,12 @@ def make_sum(
     ImportError, TypeError, ValueError, opendp.mod.OpenDPException
         As in `make_quantile`.
     """
-    return _measurement(
-        _sum,
-        (input_domain, input_metric, output_measure),
-        budget,
-        dict(
-            bounds=bounds,
-            q=q,
-            lower=lower,
-            upper=upper,
-            method=method,
-            share=share,
-            expected_n=expected_n,
-            resolution=resolution,
-            confidence=confidence,
-            covers=covers,
-            rng=rng,
-            workers=workers,
-        ),
-        method_options,
-    )
+    return _clipped(_sum, *arguments, **options)
 
 
 @in_our_words
-def make_mean(
-    input_domain: Any,
-    input_metric: Any,
-    budget: float,
-    *,
-    output_measure: Any = None,
-    bounds: tuple[float, float] | None = None,
-    q: float | str = AUTO,
-    lower: float | None = 0.0,
-    upper: float | None = None,
-    method: str = "unbounded",
-    share: float | None = None,
-    expected_n: int | None = None,
-    resolution: float | None = None,
-    confidence: float | None = None,
-    covers: str = "sample",
-    method_options: dict[str, Any] | None = None,
-    rng: Any = None,
-    workers: int = 1,
-) -> Any:
+@as_called(_clipped)
+def make_mean(*arguments: Any, **options: Any) -> Any:
     """A measurement that releases the mean of the clipped records, as `dpq_fast.mean`.
 
     Parameters
@@ -360,26 +351,7 @@ def make_mean(
     ImportError, TypeError, ValueError, opendp.mod.OpenDPException
         As in `make_quantile`.
     """
-    return _measurement(
-        _mean,
-        (input_domain, input_metric, output_measure),
-        budget,
-        dict(
-            bounds=bounds,
-            q=q,
-            lower=lower,
-            upper=upper,
-            method=method,
-            share=share,
-            expected_n=expected_n,
-            resolution=resolution,
-            confidence=confidence,
-            covers=covers,
-            rng=rng,
-            workers=workers,
-        ),
-        method_options,
-    )
+    return _clipped(_mean, *arguments, **options)
 
 
 @in_our_words
@@ -417,79 +389,42 @@ def make_count(
     return _measurement(_count, space, budget, options, None)
 
 
-def then_quantile(q: Any, budget: float, **options: Any) -> Any:
-    """`make_quantile` for ``space >> then_quantile(...)``.
+def _then(constructor: Callable[..., Any], *first: str) -> Callable[..., Any]:
+    """What waits for the domain and metric of a constructor; `first` may be given by position."""
+    name = constructor.__name__.replace("make_", "then_")
+
+    def then(*arguments: Any, **options: Any) -> Any:
+        refuse_misfit(constructor, ("domain", "metric", *arguments), options, f"{name}()")
+        mod = _checks.extra("opendp.mod", constructor.__name__, "opendp")
+        return mod._PartialConstructor(
+            lambda domain, metric: constructor(domain, metric, *arguments, **options)
+        )
+
+    taken = inspect.signature(constructor).parameters
+    further = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotation="Any")
+    then.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*(taken[each] for each in first), further], return_annotation="Any"
+    )
+    then.__name__ = then.__qualname__ = name
+    then.__doc__ = f"""`{constructor.__name__}` for ``space >> {name}(...)``.
 
     Parameters
     ----------
-    q, budget, **options
-        As in `make_quantile`.
+    {", ".join(first)}, **options
+        As in `{constructor.__name__}`.
 
     Returns
     -------
     opendp.mod._PartialConstructor
     """
-    return _then(make_quantile, q, budget, **options)
+    return then
 
 
-def then_cdf(budget: float, **options: Any) -> Any:
-    """`make_cdf` for ``space >> then_cdf(...)``.
-
-    Parameters
-    ----------
-    budget, **options
-        As in `make_cdf`.
-
-    Returns
-    -------
-    opendp.mod._PartialConstructor
-    """
-    return _then(make_cdf, budget, **options)
-
-
-def then_sum(budget: float, **options: Any) -> Any:
-    """`make_sum` for ``space >> then_sum(...)``.
-
-    Parameters
-    ----------
-    budget, **options
-        As in `make_sum`.
-
-    Returns
-    -------
-    opendp.mod._PartialConstructor
-    """
-    return _then(make_sum, budget, **options)
-
-
-def then_mean(budget: float, **options: Any) -> Any:
-    """`make_mean` for ``space >> then_mean(...)``.
-
-    Parameters
-    ----------
-    budget, **options
-        As in `make_mean`.
-
-    Returns
-    -------
-    opendp.mod._PartialConstructor
-    """
-    return _then(make_mean, budget, **options)
-
-
-def then_count(budget: float, **options: Any) -> Any:
-    """`make_count` for ``space >> then_count(...)``.
-
-    Parameters
-    ----------
-    budget, **options
-        As in `make_count`.
-
-    Returns
-    -------
-    opendp.mod._PartialConstructor
-    """
-    return _then(make_count, budget, **options)
+then_quantile = _then(make_quantile, "q", "budget")
+then_cdf = _then(make_cdf, "budget")
+then_sum = _then(make_sum, "budget")
+then_mean = _then(make_mean, "budget")
+then_count = _then(make_count, "budget")
 
 
 def register() -> None:
@@ -517,16 +452,6 @@ def _released_cdf(x: Any, **options: Any) -> ReleasedCDF:
     curve.__class__ = ReleasedCDF
     assert isinstance(curve, ReleasedCDF)
     return curve
-
-
-def _then(constructor: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """A constructor that waits for its domain and metric."""
-    name = f"{constructor.__name__.replace('make_', 'then_')}()"
-    refuse_misfit(constructor, ("domain", "metric", *arguments), options, name)
-    mod = _checks.extra("opendp.mod", constructor.__name__, "opendp")
-    return mod._PartialConstructor(
-        lambda domain, metric: constructor(domain, metric, *arguments, **options)
-    )
 
 
 def _measurement(

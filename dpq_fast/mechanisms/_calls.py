@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, cast
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._arguments import refuse_misfit
+from dpq_fast._checks import check_size
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
@@ -144,6 +147,40 @@ class Drawable(Protocol):
 
     def sample(self, rng: Any = None) -> Any:
         """Draw an output."""
+
+
+class SampleLaw(ABC):
+    """The exact output law of quantiles on one sample, drawn as its (fine) points."""
+
+    column: Sample
+    _levels: Levels
+
+    def __repr__(self) -> str:
+        sample = self.column
+        public = placement(sample.bounds, sample.lattice, sample.unit)
+        return shown(self, q=self._levels.values.tolist(), **public)
+
+    @abstractmethod
+    def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[Any]:
+        """Ascending outputs, shape (rows, m)."""
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs, independent given the sample and its dither, if it has one.
+
+        Parameters
+        ----------
+        rng : None, int, SeedSequence, BitGenerator or Generator, optional
+            As for a release.
+        size : int, optional
+            Number of outputs.
+
+        Returns
+        -------
+        float or ndarray of float64
+            One output of q's shape; with `size`, an array of shape (size,) + q's.
+        """
+        draws = self._draw(default_rng(rng), check_size(size))
+        return self._levels.restore(self.column.decode(draws[0] if size is None else draws))
 
 
 class OneRelease:

@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms._calls import in_units
+from dpq_fast.mechanisms._calls import SampleLaw, in_units
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_ends,
     unbounded_quantile,
     unbounded_quantile_law,
 )
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.approx_quantiles import BASES, Calibration
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, splits
@@ -34,7 +32,7 @@ from dpq_fast.privacy.levels import Levels, splits
 DRIFT = 4.0
 
 
-class ApproxQuantilesLaw:
+class ApproxQuantilesLaw(SampleLaw):
     """The exact output law of `approx_quantiles` on one sample: see `approx_quantiles_law`."""
 
     def __init__(
@@ -57,11 +55,6 @@ class ApproxQuantilesLaw:
         guess = first_windows(order, middles, rates / 2.0)
         self._guess = guess.tolist()
         prepare(order, middles, guess + drift(order.n, rates))
-
-    def __repr__(self) -> str:
-        sample = self.column
-        public = placement(sample.bounds, sample.lattice, sample.unit)
-        return shown(self, q=self._levels.values.tolist(), **public)
 
     def _step(self, k: int, below: Boundary, above: Boundary) -> PathLaw:
         """The law of the middle level of one part."""
@@ -123,30 +116,12 @@ class ApproxQuantilesLaw:
             total += self._step(k, below, above).log_prob(points[step.middle : step.middle + 1])
         return total
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independent given the sample (and its dither).
-
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            As for `approx_quantiles`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape; with `size`, an array of shape (size,) + q's.
-        """
-        generator = default_rng(rng)
-        if size is None:
-            return self._levels.restore(self.column.decode(self._draw(generator)))
-        points = [self._draw(generator) for _ in range(_checks.check_size(size))]
+    def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[Any]:
+        points = [self._draw_one(rng) for _ in range(rows)]
         kind = np.float64 if self.column.lattice is None else np.int64
-        outputs = np.array(points, dtype=kind).reshape(size, self._levels.m)
-        return self._levels.restore(self.column.decode(outputs))
+        return np.array(points, dtype=kind).reshape(rows, self._levels.m)
 
-    def _draw(self, rng: np.random.Generator) -> NDArray[Any]:
+    def _draw_one(self, rng: np.random.Generator) -> NDArray[Any]:
         """One ascending tuple of (fine) points."""
 
         def release(k: int, below: Boundary, above: Boundary) -> Boundary:

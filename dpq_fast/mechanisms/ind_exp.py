@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
-from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
-from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
+from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 16
 
 
-class IndExpLaw:
+class IndExpLaw(SampleLaw):
     """The exact output law of `ind_exp` on one sample. Not a release: see `ind_exp_law`."""
 
     def __init__(
@@ -40,11 +38,6 @@ class IndExpLaw:
         self.column = sample
         self._levels = levels
         self._laws = laws
-
-    def __repr__(self) -> str:
-        sample = self.column
-        public = placement(sample.bounds, sample.lattice, sample.unit)
-        return shown(self, q=self._levels.values.tolist(), **public)
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one released (sorted) tuple; its log density without a lattice.
@@ -88,26 +81,9 @@ class IndExpLaw:
             log_total -= sum(math.lgamma(k + 1) for k in repeats.tolist())
         return float(log_total)
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independent given the sample.
-
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            As for `ind_exp`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape; with `size`, an array of shape (size,) + q's.
-        """
-        generator = default_rng(rng)
-        rows = _checks.check_size(size)
-        draws = [law.draw(generator, rows) for law in self._laws]
-        outputs = np.sort(np.concatenate(draws, axis=1), axis=1)
-        return self._levels.restore(self.column.decode(outputs[0] if size is None else outputs))
+    def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[Any]:
+        draws = [law.draw(rng, rows) for law in self._laws]
+        return np.sort(np.concatenate(draws, axis=1), axis=1)
 
 
 @np.errstate(under="ignore")  # of terms far below others

@@ -6,18 +6,19 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.laws import choice, few, path
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.laws.plan import PLAN
-from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
+from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 
@@ -29,18 +30,13 @@ if TYPE_CHECKING:
 KERNELS = ("scan", "fft")
 
 
-class JointExpLaw:
+class JointExpLaw(SampleLaw):
     """The exact output law of `joint_exp` on one sample. Not a release: see `joint_exp_law`."""
 
     def __init__(self, sample: Sample, levels: Levels, paths: PathLaw | CoarseLaw) -> None:
         self.column = sample
         self._levels = levels
         self._paths = paths
-
-    def __repr__(self) -> str:
-        sample = self.column
-        public = placement(sample.bounds, sample.lattice, sample.unit)
-        return shown(self, q=self._levels.values.tolist(), **public)
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one output tuple; its log density without a lattice.
@@ -66,23 +62,8 @@ class JointExpLaw:
         points = self.column.locate(outputs)
         return -math.inf if points is None else self._paths.log_prob(points)
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs from one forward pass, independent given the sample (and its dither).
-
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            As for `joint_exp`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape; with `size`, an array of shape (size,) + q's.
-        """
-        draws = self._paths.draw(default_rng(rng), _checks.check_size(size))
-        return self._levels.restore(self.column.decode(draws[0] if size is None else draws))
+    def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[Any]:
+        return self._paths.draw(rng, rows)
 
 
 @in_units

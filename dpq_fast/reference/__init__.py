@@ -1,11 +1,12 @@
 """The mechanisms in plain Python: direct formulas, written to be read next to the papers.
 
 Same public names and arguments as the fast ones, but for those that steer speed alone. The two
-share `privacy`, which says what may be spent, and the checks of public arguments; nothing that
-touches a record, a lattice or a random bit, so that each checks the other. Meant for a few hundred
-records and a handful of levels.
+share `privacy`, which says what may be spent, the checks of public arguments, and how docstrings
+are spelled out; nothing that touches a record, a lattice or a random bit, so that each checks the
+other. Meant for a few hundred records and a handful of levels.
 """
 
+from dpq_fast._docs import spell_out
 from dpq_fast.reference import noise
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.agg_tree import agg_tree
@@ -45,3 +46,5 @@ __all__ = [
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]
+
+spell_out({name: globals()[name] for name in __all__})

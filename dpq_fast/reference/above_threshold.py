@@ -17,7 +17,7 @@ from scipy.integrate import quad
 
 from dpq_fast import _checks, privacy
 from dpq_fast.privacy.above_threshold import Calibration
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.race import uniform
 
 
@@ -156,18 +156,14 @@ def above_threshold_law(
     return AboveThresholdLaw(gaps, *calibration.rates, noise)
 
 
+@with_options(privacy.above_threshold.calibrate)
 def above_threshold(
     queries: Any,
     threshold: float,
     *,
-    epsilon1: float,
-    epsilon2: float,
-    sensitivity: float = 1.0,
-    monotonic: bool = False,
-    noise: str = "exponential",
     accountant: Any = None,
-    neighbors: str = "swap",
     rng: Any = None,
+    **promise: Any,
 ) -> int | None:
     """Release the index of the first query that reaches a threshold, both with noise.
 
@@ -199,30 +195,19 @@ def above_threshold(
     int or None
         Index of the query that halts, counted from 0; None if the queries end before.
     """
-    calibration = privacy.above_threshold.calibrate(
-        epsilon1=epsilon1,
-        epsilon2=epsilon2,
-        sensitivity=sensitivity,
-        monotonic=monotonic,
-        noise=noise,
-        neighbors=neighbors,
-    )
+    calibration = privacy.above_threshold.calibrate(**promise)
     return next(_release(queries, threshold, calibration, accountant, rng, "above_threshold"), None)
 
 
+@with_options(privacy.above_threshold.calibrate)
 def sparse_vector(
     queries: Any,
     threshold: float,
     *,
     halts: int,
-    epsilon1: float,
-    epsilon2: float,
-    sensitivity: float = 1.0,
-    monotonic: bool = False,
-    noise: str = "exponential",
     accountant: Any = None,
-    neighbors: str = "swap",
     rng: Any = None,
+    **promise: Any,
 ) -> NDArray[np.int64]:
     """Release the indices of the first several queries that reach a threshold.
 
@@ -239,15 +224,7 @@ rng
     ndarray of int64
         Ascending.
     """
-    calibration = privacy.above_threshold.calibrate_halts(
-        halts=halts,
-        epsilon1=epsilon1,
-        epsilon2=epsilon2,
-        sensitivity=sensitivity,
-        monotonic=monotonic,
-        noise=noise,
-        neighbors=neighbors,
-    )
+    calibration = privacy.above_threshold.calibrate_halts(halts=halts, **promise)
     steps = _release(queries, threshold, calibration, accountant, rng, "sparse_vector")
     return np.fromiter(islice(steps, halts), dtype=np.int64)
 

@@ -444,10 +444,8 @@ def agg_tree(
 
     Parameters
     ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order, in the unit of `bounds`.
-    q : float or array_like of float
-        Levels in [0, 1], any shape. Public.
+    x, q
+        As in `joint_exp`.
     epsilon, rho : float
         Budget of the tree; `rho` for noise "gaussian". Public.
     bounds : (float, float)
@@ -462,20 +460,12 @@ def agg_tree(
         What the budget protects: one value replaced, or one added or deleted.
     resolution : float, optional
         Spacing of the lattice that records and answers are on; 0 for none.
-    prior : optional
-        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
+    prior, counts, nan_policy
+        As in `joint_exp`.
     expected_n : int, optional
         About how many records there are, where that is not public.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    max_contributions, accountant, rng
+        As in `joint_exp`.
     confidence, covers, interval_share : optional
         For an interval, as in `dpq_fast.agg_tree`.
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from fractions import Fraction
 from functools import cache, partial
@@ -17,7 +18,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.columns import present
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.intervals import Estimate
@@ -238,7 +239,9 @@ covers
     return Estimate(number, low, high, request.confidence, request.covers)
 
 
-def sum(
+def _clipped(
+    name: str,
+    /,
     x: Any,
     *,
     epsilon: float,
@@ -260,6 +263,58 @@ def sum(
     covers: str = "sample",
     **method_options: Any,
 ) -> float | Estimate:
+    """A sum or a mean, by its name."""
+    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
+    clipping = Clipping.of(
+        method_options,
+        epsilon=epsilon,
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    request = Request.of(confidence, covers)
+    if name == "sum":
+        of_sample(request)
+    check_records(x, nan_policy, counts)
+    generator = default_rng(rng)
+    calibration = clipping.calibration
+    privacy.charge(accountant, calibration, name)
+    records = kept_records(x, counts, nan_policy)
+    clip = clipping.clip(records, generator)
+    points = [clip.point(record) for record in records.tolist()]
+    low, high, may_have_missing = clip.first, clip.last, nan_policy != "raise"
+    if name == "sum":
+        scale = calibration.sum_scale(low, high, may_have_missing)
+        total = builtins.sum(points) + _noise(scale, generator)
+        if request is None:
+            return clip.decode(total)
+        beside = margin(scale, request.miss)
+        value, least, most = (clip.decode(at) for at in (total, total - beside, total + beside))
+        return Estimate(value, least, most, request.confidence, request.covers)
+    n_is_public = calibration.relation.n_is_public
+    first = second = 0
+    for point in points:  # the two integers of `Calibration.mean_scales`
+        first += 2 * point - low - high if n_is_public else point - low
+        second += 1 if n_is_public else high - point
+    scales = calibration.mean_scales(high - low, may_have_missing)
+    first += _noise(scales[0], generator)
+    second += _noise(scales[1], generator)
+    value = clipping.mean_of(first, second, clip)
+    if request is None:
+        return value
+    ends = mean_interval(first, second, scales, high - low, n_is_public, request)
+    least, most = (clip.decode(low + part * (high - low)) for part in ends)
+    return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
+
+
+@with_options(_clipped)
+def sum(x: Any, **options: Any) -> float | Estimate:
     """Release the sum of the records, clipped.
 
     The law is that of `dpq_fast.sum`, whose docstring has every rule in full.
@@ -284,18 +339,8 @@ def sum(
         A public guess at the number of records.
     resolution : float, optional
         Spacing of the lattice that records are rounded to.
-    neighbors : {"swap", "add-remove"}
-        What the budget protects: one value replaced, or one added or deleted.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    neighbors, counts, nan_policy, max_contributions, accountant, rng
+        As in `joint_exp`.
     confidence, covers : optional
         For an interval, as in `dpq_fast.sum`.
     **method_options
@@ -305,62 +350,11 @@ def sum(
     -------
     float or Estimate
     """
-    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    clipping = Clipping.of(
-        method_options,
-        epsilon=epsilon,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    request = of_sample(Request.of(confidence, covers))
-    check_records(x, nan_policy, counts)
-    generator = default_rng(rng)
-    calibration = clipping.calibration
-    privacy.charge(accountant, calibration, "sum")
-    records = kept_records(x, counts, nan_policy)
-    clip = clipping.clip(records, generator)
-    may_have_missing = nan_policy != "raise"
-    total = 0
-    for record in records.tolist():
-        total += clip.point(record)
-    scale = calibration.sum_scale(clip.first, clip.last, may_have_missing)
-    total += _noise(scale, generator)
-    if request is None:
-        return clip.decode(total)
-    beside = margin(scale, request.miss)
-    value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
-    return Estimate(value, low, high, request.confidence, request.covers)
+    return _clipped("sum", x, **options)
 
 
-def mean(
-    x: Any,
-    *,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    q: float | str | None = AUTO,
-    lower: float | None = 0.0,
-    upper: float | None = None,
-    method: str = "unbounded",
-    share: float | None = None,
-    expected_n: int | None = None,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
-    max_contributions: int = 1,
-    accountant: privacy.Accountant | None = None,
-    rng: Any = None,
-    confidence: float | None = None,
-    covers: str = "sample",
-    **method_options: Any,
-) -> float | Estimate:
+@with_options(_clipped)
+def mean(x: Any, **options: Any) -> float | Estimate:
     """Release the mean of the records, clipped.
 
     The law is that of `dpq_fast.mean`, whose docstring has every rule in full.
@@ -377,43 +371,7 @@ max_contributions, accountant, rng, **method_options
     -------
     float or Estimate
     """
-    q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    clipping = Clipping.of(
-        method_options,
-        epsilon=epsilon,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    request = Request.of(confidence, covers)
-    check_records(x, nan_policy, counts)
-    generator = default_rng(rng)
-    calibration = clipping.calibration
-    privacy.charge(accountant, calibration, "mean")
-    records = kept_records(x, counts, nan_policy)
-    clip = clipping.clip(records, generator)
-    may_have_missing = nan_policy != "raise"
-    low, high, n_is_public = clip.first, clip.last, calibration.relation.n_is_public
-    first = second = 0
-    for record in records.tolist():  # the two integers of `Calibration.mean_scales`
-        point = clip.point(record)
-        first += 2 * point - low - high if n_is_public else point - low
-        second += 1 if n_is_public else high - point
-    scales = calibration.mean_scales(high - low, may_have_missing)
-    first += _noise(scales[0], generator)
-    second += _noise(scales[1], generator)
-    value = clipping.mean_of(first, second, clip)
-    if request is None:
-        return value
-    ends = mean_interval(first, second, scales, high - low, n_is_public, request)
-    least, most = (clip.decode(low + part * (high - low)) for part in ends)
-    return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
+    return _clipped("mean", x, **options)
 
 
 def of_sample(request: Request | None) -> Request | None:

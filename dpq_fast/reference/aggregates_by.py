@@ -13,7 +13,7 @@ from dpq_fast import privacy
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.reference import aggregates
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.answers import GroupValues
 from dpq_fast.reference.columns import numbers, present, repeats
 from dpq_fast.reference.key_selection import kept_keys, split
@@ -121,14 +121,9 @@ accountant, rng, confidence, covers, delta, selection_share
     )
 
 
-def calibrated(clip: dict[str, Any], options: dict[str, Any], **budget: Any) -> Any:
-    """What a sum or a mean of each group spends."""
-    given = ("split", "noise") if clip["method"] == "unbounded" else ()
-    own = {name: options[name] for name in given if name in options}
-    return privacy.aggregates_by.calibrate(**budget, **clip, **own)
-
-
-def sum_by(
+def _clipped(
+    release: Callable[..., Any],
+    /,
     x: Any,
     by: Any,
     *,
@@ -155,6 +150,47 @@ def sum_by(
     selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
+    """A sum or a mean of each group, by the release of one."""
+    clip: dict[str, Any] = dict(
+        bounds=bounds,
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+    )
+    given = ("split", "noise") if method == "unbounded" else ()
+    calibration = privacy.aggregates_by.calibrate(
+        epsilon=epsilon,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+        public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        **clip,
+        **{name: method_options[name] for name in given if name in method_options},
+    )
+    request = Request.of(confidence, covers)
+    return by_group(
+        release,
+        calibration,
+        x,
+        by,
+        groups,
+        aggregates.of_sample(request) if release is aggregates.sum else request,
+        counts=counts,
+        nan_policy=nan_policy,
+        accountant=accountant,
+        rng=rng,
+        **clip,
+        **method_options,
+    )
+
+
+@with_options(_clipped)
+def sum_by(x: Any, by: Any, **options: Any) -> GroupValues:
     """Release the sum of the records of each public group, clipped.
 
     Parameters
@@ -168,68 +204,11 @@ delta, selection_share, **method_options
     -------
     GroupValues
     """
-    clip: dict[str, Any] = dict(
-        bounds=bounds,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-    )
-    return by_group(
-        aggregates.sum,
-        calibrated(
-            clip,
-            method_options,
-            epsilon=epsilon,
-            neighbors=neighbors,
-            max_contributions=max_contributions,
-            public_by=public_by,
-            delta=delta,
-            selection_share=privacy.kept_groups.share_of(groups, selection_share),
-        ),
-        x,
-        by,
-        groups,
-        aggregates.of_sample(Request.of(confidence, covers)),
-        counts=counts,
-        nan_policy=nan_policy,
-        accountant=accountant,
-        rng=rng,
-        **clip,
-        **method_options,
-    )
+    return _clipped(aggregates.sum, x, by, **options)
 
 
-def mean_by(
-    x: Any,
-    by: Any,
-    *,
-    groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float] | None = None,
-    q: float | str | None = AUTO,
-    lower: float | None = 0.0,
-    upper: float | None = None,
-    method: str = "unbounded",
-    share: float | None = None,
-    expected_n: int | None = None,
-    resolution: float | None = None,
-    neighbors: str = "swap",
-    public_by: bool = False,
-    counts: Any = None,
-    nan_policy: str = "omit",
-    max_contributions: int = 1,
-    accountant: privacy.Accountant | None = None,
-    rng: Any = None,
-    confidence: float | None = None,
-    covers: str = "sample",
-    delta: float = 0.0,
-    selection_share: float | None = None,
-    **method_options: Any,
-) -> GroupValues:
+@with_options(_clipped)
+def mean_by(x: Any, by: Any, **options: Any) -> GroupValues:
     """Release the mean of the records of each public group, clipped.
 
     Parameters
@@ -243,36 +222,4 @@ delta, selection_share, **method_options
     -------
     GroupValues
     """
-    clip: dict[str, Any] = dict(
-        bounds=bounds,
-        q=q,
-        lower=lower,
-        upper=upper,
-        method=method,
-        share=share,
-        expected_n=expected_n,
-        resolution=resolution,
-    )
-    return by_group(
-        aggregates.mean,
-        calibrated(
-            clip,
-            method_options,
-            epsilon=epsilon,
-            neighbors=neighbors,
-            max_contributions=max_contributions,
-            public_by=public_by,
-            delta=delta,
-            selection_share=privacy.kept_groups.share_of(groups, selection_share),
-        ),
-        x,
-        by,
-        groups,
-        Request.of(confidence, covers),
-        counts=counts,
-        nan_policy=nan_policy,
-        accountant=accountant,
-        rng=rng,
-        **clip,
-        **method_options,
-    )
+    return _clipped(aggregates.mean, x, by, **options)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_choice, check_size
+from dpq_fast._checks import check_choice
 from dpq_fast.privacy.approx_quantiles import BASES
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, Split, splits
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import Law
 from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.race import race
@@ -30,7 +30,7 @@ from dpq_fast.reference.unbounded_quantile import (
 )
 
 
-class ApproxQuantilesLaw:
+class ApproxQuantilesLaw(Law):
     """The exact law of the released tuple on one sample and, if there is one, one dither.
 
     Parameters
@@ -124,27 +124,6 @@ class ApproxQuantilesLaw:
             t = race(log_weights(part, step, rate), rng)
             released[step.middle] = part.draw_points(t, 1, rng)[0]
         return decoded(np.array([released[j] for j in range(self.levels.m)]), self.lattice)
-
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independent given this law.
-
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            See `default_rng`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape, or with `size` an array of shape (size,) + q's.
-        """
-        rng = default_rng(rng)
-        if size is None:
-            return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(check_size(size))]
-        return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
 
 
 def log_score(part: Intervals, ranks: Any, step: Split, rate: float) -> NDArray[np.float64]:
@@ -246,38 +225,20 @@ def approx_quantiles(
 
     Parameters
     ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order, in the unit of `bounds`.
-    q : float or array_like of float
-        Levels in [0, 1], any shape. Public.
-    epsilon : float
-        Budget for the whole tuple. Public.
+    x, q, epsilon
+        As in `joint_exp`.
     rho : float, optional
         Zero-concentrated budget instead of `epsilon`.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public.
     base : {"ind_exp", "unbounded"}
         What releases a middle level.
-    neighbors : {"swap", "add-remove"}
-        What the budget protects: one value replaced, or one added or deleted.
-    resolution : float, optional
-        Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
+    neighbors, resolution
+        As in `joint_exp`.
     dither : bool, optional
         Whether records on the lattice are spread over their cells, once for all levels.
-    prior : optional
-        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    assume_sorted : bool
-        A promise about `x`; not needed here.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    prior, counts, assume_sorted, nan_policy, max_contributions, accountant, rng
+        As in `joint_exp`.
     confidence, covers, interval_share, expected_n : optional
         For an interval, as in `dpq_fast.quantile`.
     **base_options
@@ -322,7 +283,9 @@ def approx_quantiles(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
+        lambda: undithered(
+            x, bounds, resolution, counts=counts, nan_policy=nan_policy, prior=prior
+        ),
         x=x,
         counts=counts,
         epsilon=epsilon,

@@ -212,20 +212,12 @@ def cdf(
         What the budget protects: one value replaced, or one added or deleted.
     resolution : float, optional
         Spacing of the lattice that quantiles are rounded to; 0 for none.
-    prior : optional
-        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
+    prior, counts, nan_policy
+        As in `joint_exp`.
     expected_n : int, optional
         About how many records there are, where that is not public.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    max_contributions, accountant, rng
+        As in `joint_exp`.
     **method_options
         As in `dpq_fast.cdf`.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.sample import decoded, reader
 
 
@@ -35,23 +35,18 @@ def log_smooth_sensitivity(x: Sequence[float], j: int, t: float, low: float, hig
     return best
 
 
+@with_options(reader)
 def csmooth(
     x: Any,
     q: Any,
     *,
     rho: float,
-    bounds: tuple[float, float] | None = None,
     t: Any = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
+    **column: Any,
 ) -> Any:
     """Release m quantiles, each with noise of its own, and sort them.
 
@@ -59,10 +54,8 @@ def csmooth(
 
     Parameters
     ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order, in the unit of `bounds`.
-    q : float or array_like of float
-        Levels in [0, 1], any shape. Public.
+    x, q
+        As in `joint_exp`.
     rho : float
         Zero-concentrated budget for the whole tuple. Public.
     bounds : (float, float)
@@ -75,20 +68,8 @@ def csmooth(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for none.
     dither : bool, optional
         Whether records on the lattice are spread over their cells, once for all levels.
-    prior : optional
-        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    assume_sorted : bool
-        A promise about `x`; not needed here.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    prior, counts, assume_sorted, nan_policy, max_contributions, accountant, rng
+        As in `joint_exp`.
 
     Returns
     -------
@@ -99,7 +80,7 @@ def csmooth(
     calibration = privacy.csmooth.calibrate(
         levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
+    read = reader(x, **column)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     data = read(rng).intervals()

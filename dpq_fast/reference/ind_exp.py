@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag, check_size
+from dpq_fast._checks import check_flag
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import Law, with_options
 from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.prior import Masses
 from dpq_fast.reference.race import exponential, race
@@ -194,7 +194,7 @@ def max_of_exponentials(w: float, rng: np.random.Generator) -> float:
     return -math.log(-math.expm1(-x)) if x < math.log(2.0) else -math.log1p(-math.exp(-x))
 
 
-class IndExpLaw:
+class IndExpLaw(Law):
     """The exact law of the released, sorted tuple on one sample.
 
     Parameters
@@ -288,28 +288,8 @@ class IndExpLaw:
         point = cell.left + 1 + int(rng.integers(0, int(cell.width)))
         return float(decoded(np.array([point], dtype=np.int64), self.data.lattice)[0])
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independently given this law.
 
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            See `default_rng`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape, or with `size` an array of shape (size,) + q's.
-        """
-        rng = default_rng(rng)
-        if size is None:
-            return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(check_size(size))]
-        return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
-
-
+@with_options(reader)
 def ind_exp_law(
     x: Any,
     q: Any,
@@ -317,16 +297,10 @@ def ind_exp_law(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     selection: str | None = None,
+    **column: Any,
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and tests.
 
@@ -350,13 +324,12 @@ assume_sorted, nan_policy, max_contributions, selection
         max_contributions=max_contributions,
         selection=selection,
     )
-    read = even_reader(
-        x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy, prior
-    )
+    read = even_reader(x, column)
     data, masses = read()
     return IndExpLaw(data, levels, calibration.rates, calibration.selection, masses)
 
 
+@with_options(reader)
 def ind_exp(
     x: Any,
     q: Any,
@@ -364,14 +337,7 @@ def ind_exp(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     selection: str | None = None,
     accountant: Any = None,
@@ -380,6 +346,7 @@ def ind_exp(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    **column: Any,
 ) -> Any:
     """Release m quantiles, each selected by its own mechanism, and sort them.
 
@@ -387,39 +354,23 @@ def ind_exp(
 
     Parameters
     ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order, in the unit of `bounds`.
-    q : float or array_like of float
-        Levels in [0, 1], any shape. Public.
+    x, q
+        As in `joint_exp`.
     epsilon, delta : float
         Budget for the whole tuple. Public.
     rho : float, optional
         Zero-concentrated budget instead of `epsilon`.
-    bounds : (float, float)
-        Finite low < high, chosen without looking at `x`. Public.
-    neighbors : {"swap", "add-remove"}
-        What the budget protects: one value replaced, or one added or deleted.
-    resolution : float, optional
-        Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
+    bounds, neighbors, resolution
+        As in `joint_exp`.
     dither : bool, optional
         False or left out: ties need none here.
-    prior : optional
-        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    assume_sorted : bool
-        A promise about `x`; not needed here.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
-    max_contributions : int
-        Most records that one person has in `x`.
+    prior, counts, assume_sorted, nan_policy, max_contributions
+        As in `joint_exp`.
     selection : {"permute-and-flip", "exponential"}, optional
         How an output is drawn from its utilities; by default the former for a pure `epsilon`, and
         the latter with `delta` or `rho`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    accountant, rng
+        As in `joint_exp`.
     confidence, covers, interval_share, expected_n : optional
         For an interval, as in `dpq_fast.quantile`.
 
@@ -430,9 +381,7 @@ def ind_exp(
     """
     levels = Levels(q)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    read = even_reader(
-        x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy, prior
-    )
+    read = even_reader(x, column)
 
     def value_of(**budget: Any) -> Any:
         calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
@@ -447,9 +396,9 @@ def ind_exp(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
+        lambda: undithered(x, **column),
         x=x,
-        counts=counts,
+        counts=column.get("counts"),
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -460,9 +409,9 @@ def ind_exp(
     )
 
 
-def even_reader(*column: Any) -> Callable[[], tuple[Intervals, Masses | None]]:
+def even_reader(x: Any, column: dict[str, Any]) -> Callable[[], tuple[Intervals, Masses | None]]:
     """What reads a sample as it is without a prior, and the prior's masses; as `reader`."""
-    read = reader(*column)
+    read = reader(x, **(column | {"dither": no_dither(column.get("dither"))}))
 
     def read_even() -> tuple[Intervals, Masses | None]:
         placed = read(None)  # nothing is drawn

@@ -270,9 +270,7 @@ def released(
     return Estimate(answer, low, high, request.confidence, request.covers)
 
 
-def undithered(
-    x: Any, bounds: Any, resolution: float | None, counts: Any, nan_policy: str, prior: Any = None
-) -> Column:
+def undithered(x: Any, bounds: Any = None, resolution: Any = None, **column: Any) -> Column:
     """The records of a column with bounds; arguments as of `sample.reader`."""
-    read = reader(x, bounds, resolution, False, counts, nan_policy=nan_policy, prior=prior)
+    read = reader(x, bounds, resolution, **(column | {"dither": False}))
     return Column.of(read(None).even())

@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_epsilon, check_size
+from dpq_fast._checks import check_epsilon
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import Law, with_options
 from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, distances, reader
 
 
-class JointExpLaw:
+class JointExpLaw(Law):
     """The exact output law of JointExp on one sample and, where there is one, one dither.
 
     Parameters
@@ -185,43 +185,17 @@ class JointExpLaw:
         # [GJK21] Alg. 1 line 18
         return np.concatenate([self.data.draw(i, k, rng) for i, k in self._draw_path(rng)])
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independently given this law.
 
-        Parameters
-        ----------
-        rng : None, int, SeedSequence, BitGenerator or Generator, optional
-            See `default_rng`.
-        size : int, optional
-            Number of outputs.
-
-        Returns
-        -------
-        float or ndarray of float64
-            One output of q's shape, or with `size` an array of shape (size,) + q's.
-        """
-        rng = default_rng(rng)
-        if size is None:
-            return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(check_size(size))]
-        return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
-
-
+@with_options(reader)
 def joint_exp_law(
     x: Any,
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     dither_rng: Any = None,
+    **column: Any,
 ) -> JointExpLaw:
     """The exact output law of `joint_exp` on this sample. Not a release: for audits and tests.
 
@@ -244,23 +218,17 @@ nan_policy, max_contributions
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
+    read = reader(x, **column)
     return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
 
 
+@with_options(reader)
 def joint_exp(
     x: Any,
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
@@ -268,6 +236,7 @@ def joint_exp(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    **column: Any,
 ) -> Any:
     """Release m quantiles at once with JointExp, in O(m^2 T^2) time.
 
@@ -314,7 +283,7 @@ def joint_exp(
     levels = Levels(q)
     epsilon = check_epsilon(epsilon)  # there is no `rho` to give in its place
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
+    read = reader(x, **column)
 
     def value_of(*, epsilon: float, **_: Any) -> Any:
         calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
@@ -326,9 +295,9 @@ def joint_exp(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
+        lambda: undithered(x, **column),
         x=x,
-        counts=counts,
+        counts=column.get("counts"),
         epsilon=epsilon,
         expected_n=expected_n,
         accountant=accountant,

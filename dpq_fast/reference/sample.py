@@ -179,7 +179,7 @@ class Placed(NamedTuple):
 
 def reader(
     x: Any,
-    bounds: Any,
+    bounds: tuple[float, float] | None = None,
     resolution: float | None = None,
     dither: bool | None = None,
     counts: Any = None,
@@ -218,10 +218,8 @@ def reader(
         or there is a NaN under ``nan_policy="raise"``.
     """
     check_flag("assume_sorted", assume_sorted)  # sorted here in any case
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior, counts)
-    return lambda dither_rng: placed(
-        kept_records(x, counts, nan_policy), bounds, lattice, dither_rng
-    )
+    ends, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior, counts)
+    return lambda dither_rng: placed(kept_records(x, counts, nan_policy), ends, lattice, dither_rng)
 
 
 def check_form(

@@ -19,7 +19,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, Split, splits
 from dpq_fast.privacy.unbounded_quantile import Calibration
-from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference._calls import Law, with_options
 from dpq_fast.reference.above_threshold import AboveThresholdLaw, halts_of
 from dpq_fast.reference.histogram import geometric_thresholds, powers
 from dpq_fast.reference.intervals import Column, released
@@ -220,11 +220,12 @@ def plain_candidates(search: Search) -> list[Candidates]:
     return [Candidates(-sign, values[:1] + values)]
 
 
-class UnboundedQuantileLaw:
+class UnboundedQuantileLaw(Law):
     """The exact law of `unbounded_quantile` on some records."""
 
     def __init__(self, search: Search, records: list[float]) -> None:
         self.search = search
+        self.levels = search.levels
         if search.resolution is not None:
             records = [nearest_multiple(x, search.resolution) for x in records]
         self.ways = [(way, sorted(way.sign * x for x in records)) for way in candidates_of(search)]
@@ -309,14 +310,6 @@ class UnboundedQuantileLaw:
             )
         return np.sort(outputs)
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """One output of q's shape, or with `size` an array of shape (size,) + q's."""
-        rng = default_rng(rng)
-        if size is None:
-            return self.search.levels.restore(self._draw(rng))
-        draws = np.array([self._draw(rng) for _ in range(_checks.check_size(size))])
-        return self.search.levels.restore(draws.reshape(size, self.search.levels.m))
-
     # Probabilities
 
     def _log_halts(
@@ -333,7 +326,7 @@ class UnboundedQuantileLaw:
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one output of q's shape, for ``uniform=False``."""
-        outputs = self.search.levels.distinct(o)
+        outputs = self.levels.distinct(o)
         if outputs is None:
             return -math.inf
         if len(self.ways) == 2:
@@ -371,7 +364,7 @@ class UnboundedQuantileLaw:
         return total
 
     def _log_prob_both(self, output: float) -> float:
-        (level,) = self.search.levels.values.tolist()
+        (level,) = self.levels.values.tolist()
         up, down = [
             self._log_halts(way, self._whole(way, records), at, 0)
             for (way, records), at in zip(self.ways, (level, 1.0 - level), strict=True)
@@ -386,9 +379,9 @@ class UnboundedQuantileLaw:
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
 
-def unbounded_quantile_law(
-    x: Any,
+def _search(
     q: Any,
+    /,
     *,
     epsilon: float | None = None,
     rho: float | None = None,
@@ -403,8 +396,37 @@ def unbounded_quantile_law(
     neighbors: str = "swap",
     max_contributions: int = 1,
     resolution: float | None = None,
-    counts: Any = None,
-    nan_policy: str = "omit",
+) -> Search:
+    """The search of a call, calibrated; all that is public about it is checked here."""
+    levels = Levels.of(q)
+    calibration = privacy.unbounded_quantile.calibrate(
+        levels,
+        lower=lower,
+        upper=upper,
+        invert=invert,
+        noise=noise,
+        split=split,
+        epsilon=epsilon,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    return Search.of(
+        levels,
+        calibration,
+        lower=lower,
+        upper=upper,
+        beta=beta,
+        invert=invert,
+        uniform=uniform,
+        offset=offset,
+        resolution=resolution,
+    )
+
+
+@with_options(_search)
+def unbounded_quantile_law(
+    x: Any, q: Any, *, counts: Any = None, nan_policy: str = "omit", **search: Any
 ) -> UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile` on these records. Not a release.
 
@@ -418,21 +440,10 @@ max_contributions, resolution, counts, nan_policy
     -------
     UnboundedQuantileLaw
     """
-    search = _search(
-        q,
-        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
-        dict(noise=noise, split=split),
-        lower=lower,
-        upper=upper,
-        beta=beta,
-        invert=invert,
-        uniform=uniform,
-        offset=offset,
-        resolution=resolution,
-    )
-    return UnboundedQuantileLaw(search, kept_records(x, counts, nan_policy).tolist())
+    return UnboundedQuantileLaw(_search(q, **search), kept_records(x, counts, nan_policy).tolist())
 
 
+@with_options(_search)
 def unbounded_quantile(
     x: Any,
     q: Any,
@@ -441,23 +452,17 @@ def unbounded_quantile(
     rho: float | None = None,
     lower: float | None = 0.0,
     upper: float | None = None,
-    beta: float | None = None,
-    noise: str = "exponential",
-    invert: bool = False,
-    uniform: bool = False,
-    offset: float = 0.0,
-    split: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
     confidence: float | None = None,
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    **search: Any,
 ) -> Any:
     """Release quantiles of data that are bounded on one side only, or not at all.
 
@@ -483,20 +488,12 @@ def unbounded_quantile(
         What is added to the threshold, in units of the noise.
     split : float, optional
         The share of the threshold in the budget.
-    neighbors : {"swap", "add-remove"}
-        What the budget protects: one value replaced, or one added or deleted.
-    max_contributions : int
-        Most records that one person has in `x`.
-    accountant : Accountant, optional
-        Charged with the release.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        See `default_rng`.
+    neighbors, max_contributions, accountant, rng
+        As in `joint_exp`.
     resolution : float, optional
         Spacing of the lattice of outputs.
-    counts : array_like of int, shape (N,), optional
-        How many records have each value.
-    nan_policy : {"omit", "raise"}
-        What to do with NaN.
+    counts, nan_policy
+        As in `joint_exp`.
     confidence, covers, interval_share, expected_n : optional
         For an interval, as in `dpq_fast.quantile`.
 
@@ -510,20 +507,11 @@ def unbounded_quantile(
     check_records(x, nan_policy, counts)
 
     def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
-        search = _search(
-            levels,
-            dict(epsilon=epsilon, rho=rho, **person),
-            dict(noise=noise, split=split),
-            lower=lower,
-            upper=upper,
-            beta=beta,
-            invert=invert,
-            uniform=uniform,
-            offset=offset,
-            resolution=resolution,
+        found = _search(
+            levels, epsilon=epsilon, rho=rho, lower=lower, upper=upper, **person, **search
         )
-        return search.calibration, lambda _: UnboundedQuantileLaw(
-            search, kept_records(x, counts, nan_policy).tolist()
+        return found.calibration, lambda _: UnboundedQuantileLaw(
+            found, kept_records(x, counts, nan_policy).tolist()
         )
 
     limits = -math.inf if lower is None else lower, math.inf if upper is None else upper
@@ -541,11 +529,3 @@ def unbounded_quantile(
         rng=rng,
         **person,
     )
-
-
-def _search(q: Any, budget: dict[str, Any], halting: dict[str, Any], **search: Any) -> Search:
-    """The search of a call, calibrated; all that is public about it is checked here."""
-    levels = Levels.of(q)
-    ends = {name: search[name] for name in ("lower", "upper", "invert")}
-    calibration = privacy.unbounded_quantile.calibrate(levels, **ends, **halting, **budget)
-    return Search.of(levels, calibration, **search)

@@ -237,7 +237,7 @@ def searches(q: tuple[float, ...], resolution: float, covers: str) -> Iterator[t
     spent = spent_of(q, covers)
     lattice, other = (kind.of(bounds, resolution, False) for kind in (Lattice, PlainLattice))
     order = SortedOrder(np.sort(records), lattice, bounds)
-    column = plain.undithered(records, bounds, resolution, None, "omit")
+    column = plain.undithered(records, bounds, resolution)
     for values in ([3.0] * len(q), [1.0, 1.0, 7.0][: len(q)]):
         points = values if other is None else [other.locate(value) for value in values]
         yield intervals.nested(order, np.array(values), spent), (points, spent, column)

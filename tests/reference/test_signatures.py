@@ -43,7 +43,7 @@ FUNCTIONS |= {name: row.law for name, row in LAWS.items()}
 NOISES = [name for name in noise.__all__ if hasattr(reference.noise, name)]
 
 # Of this package, and of others, what a reference may be made of.
-SHARED = ("dpq_fast.privacy", "dpq_fast._checks", "dpq_fast.reference")
+SHARED = ("dpq_fast.privacy", "dpq_fast._checks", "dpq_fast._docs", "dpq_fast.reference")
 LIBRARIES = {"numpy", "scipy", "randomgen", *sys.stdlib_module_names}
 # Optional, and asked for by the caller.
 OPTIONAL = {"quantile_by.py": {"pandas"}, "answers.py": {"pandas", "polars", "pyarrow"}}
