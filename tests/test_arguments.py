@@ -15,7 +15,9 @@ import dpq_fast as dpq
 import dpq_fast.accessors
 from dpq_fast._arguments import names_of
 from dpq_fast.compat import diffprivlib, dp_multiq
+from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.mechanisms.registry import MECHANISMS
+from dpq_fast.reference import _calls as reference_calls
 
 SERIES, FRAME = pd.Series([1.0, 2.0]).dpq, pd.DataFrame({"x": [1.0], "g": [1]}).dpq
 
@@ -197,3 +199,25 @@ def test_a_call_that_fits_keeps_its_own_error():
 def test_guarantees_need_a_method():
     with pytest.raises(TypeError, match=r"^guarantee\(\) needs method$"):
         dpq.privacy.guarantee(epsilon=1.0)
+
+
+def taker(own, /, x, y=1, *, z=2, **further):
+    """What gets the arguments of others."""
+
+
+def test_arguments_that_are_handed_on_are_shown_in_their_place():
+    @with_options(taker)
+    def by_place(first, *arguments, last=3, **options):
+        pass
+
+    assert str(inspect.signature(by_place)) == "(first, x, y=1, *, z=2, last=3, **further)"
+
+
+@pytest.mark.parametrize("shows", [with_options, reference_calls.with_options])
+def test_options_that_are_handed_on_are_shown_by_name(shows):
+    @shows(taker)
+    def by_name(x, *, first, **options):
+        return options
+
+    assert str(inspect.signature(by_name)) == "(x, *, first, y=1, z=2, **further)"
+    assert by_name(0, first=1, y=5) == {"y": 5}

@@ -11,6 +11,7 @@ import numpy as np
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.mechanisms import aggregates
+from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Outcomes, summary
 from dpq_fast.planning.plans import Plan
@@ -23,9 +24,9 @@ from dpq_fast.privacy.aggregates import AUTO, public_clip
 SLOW = 2.5
 
 
-@in_our_words
-@with_further(lambda: names_of(aggregates.sum))
-def plan_sum(
+def _plan_total(
+    release: Callable[..., Any],
+    /,
     *,
     n: int,
     guess: Any = None,
@@ -35,6 +36,40 @@ def plan_sum(
     releases: int = RELEASES,
     **options: Any,
 ) -> Plan:
+    """A plan of sums or means."""
+    n = _checks.check_count("n", n)
+    request = Request.of(epsilon, target, "value", "mean", level, releases)
+    for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
+        if name in options:
+            raise TypeError(f"{name} must be left out for a plan")
+    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
+    q, lower, upper = public_clip(given["bounds"], given["q"], given["lower"], given["upper"])
+    public = q is None
+    if guess is None and not public:
+        raise ValueError("guess must be given unless bounds are, or q is None")
+    method = "none" if public else options.get("method", "unbounded")
+    bounds = (lower, upper) if public else None
+    if guess is None:
+        guesses, text = guesses_of(None, _checks.check_bounds(bounds))
+    else:
+        guesses, text = guesses_of(Guess.of(guess, bounds), None)
+
+    def rows_of(one_guess: Guess) -> Callable[[float], list[Row]]:
+        one = Totals(release, n, one_guess, options, method, request.releases, len(guesses))
+        return lambda budget: [one.row(budget, request.level)]
+
+    title = (
+        f"Predicted errors of {release.__name__}: n = {n:,}, "
+        f"neighbors {options.get('neighbors', 'swap')},\n{text}"
+    )
+    predictions = {name: rows_of(each) for name, each in guesses.items()}
+    return request.answer(title, predictions, True)
+
+
+@in_our_words
+@with_further(lambda: names_of(aggregates.sum))
+@as_called(_plan_total)
+def plan_sum(**options: Any) -> Plan:
     """Predict the errors of `sum` for each epsilon, before any data is read.
 
     Parameters
@@ -74,21 +109,13 @@ def plan_sum(
     >>> bool(out.values.expected[0] > out.values.expected[1])
     True
     """
-    return _plan_total(aggregates.sum, n, guess, epsilon, target, level, releases, options)
+    return _plan_total(aggregates.sum, **options)
 
 
 @in_our_words
 @with_further(lambda: names_of(aggregates.mean))
-def plan_mean(
-    *,
-    n: int,
-    guess: Any = None,
-    epsilon: Any = None,
-    target: float | None = None,
-    level: float = 0.95,
-    releases: int = RELEASES,
-    **options: Any,
-) -> Plan:
+@as_called(_plan_total)
+def plan_mean(**options: Any) -> Plan:
     """Predict the errors of `mean` for each epsilon, before any data is read.
 
     Parameters
@@ -116,46 +143,7 @@ def plan_mean(
     >>> bool(0.0 < out.values.expected[0] < 0.1)
     True
     """
-    return _plan_total(aggregates.mean, n, guess, epsilon, target, level, releases, options)
-
-
-def _plan_total(
-    release: Callable[..., Any],
-    n: int,
-    guess: Any,
-    epsilon: Any,
-    target: float | None,
-    level: float,
-    releases: int,
-    options: dict[str, Any],
-) -> Plan:
-    n = _checks.check_count("n", n)
-    request = Request.of(epsilon, target, "value", "mean", level, releases)
-    for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
-        if name in options:
-            raise TypeError(f"{name} must be left out for a plan")
-    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
-    q, lower, upper = public_clip(given["bounds"], given["q"], given["lower"], given["upper"])
-    public = q is None
-    if guess is None and not public:
-        raise ValueError("guess must be given unless bounds are, or q is None")
-    method = "none" if public else options.get("method", "unbounded")
-    bounds = (lower, upper) if public else None
-    if guess is None:
-        guesses, text = guesses_of(None, _checks.check_bounds(bounds))
-    else:
-        guesses, text = guesses_of(Guess.of(guess, bounds), None)
-
-    def rows_of(one_guess: Guess) -> Callable[[float], list[Row]]:
-        one = Totals(release, n, one_guess, options, method, request.releases, len(guesses))
-        return lambda budget: [one.row(budget, request.level)]
-
-    title = (
-        f"Predicted errors of {release.__name__}: n = {n:,}, "
-        f"neighbors {options.get('neighbors', 'swap')},\n{text}"
-    )
-    predictions = {name: rows_of(each) for name, each in guesses.items()}
-    return request.answer(title, predictions, True)
+    return _plan_total(aggregates.mean, **options)
 
 
 class Totals:

@@ -62,6 +62,12 @@ def test_references_have_the_signatures_of_their_fast_sides(name):
     assert parameters(getattr(reference, name)) == parameters(FUNCTIONS[name], SPEED)
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_references_refuse_by_their_own_names_what_they_do_not_take(name):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) "):
+        getattr(reference, name)(no_such_argument=1)
+
+
 @pytest.mark.parametrize("name", NOISES)
 def test_reference_noise_has_the_signatures_of_its_fast_side(name):
     assert parameters(getattr(reference.noise, name)) == parameters(getattr(noise, name))
