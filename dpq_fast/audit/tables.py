@@ -393,20 +393,10 @@ def _clipping(parameters: dict[str, Any]) -> aggregates.Clipping:
     """What a sum and a mean make of their arguments."""
     bound = inspect.signature(aggregates.sum).bind(None, **parameters)
     bound.apply_defaults()
-    public = (
-        "epsilon",
-        "q",
-        "lower",
-        "upper",
-        "method",
-        "share",
-        "expected_n",
-        "resolution",
-        "neighbors",
-        "max_contributions",
-    )
+    public = inspect.signature(privacy.aggregates.calibrate).parameters.keys() - {"bounds"}
     options = bound.arguments["method_options"]
-    return aggregates.Clipping(options, **{name: bound.arguments[name] for name in public})
+    given = {name: value for name, value in bound.arguments.items() if name in public}
+    return aggregates.Clipping(options, **given)
 
 
 def _clips(
