@@ -18,7 +18,7 @@ from bench.columns import BOUNDS, gaussian, levels
 from bench.measure import alternately, count, duration, peak_memory, size_of
 from dpq_fast.data.passes import Chunks
 
-LEVELS = (1, 30, 300, 1_000)
+LEVELS = (1, 30, 300)
 # More records than that come in batches: of this many, the same ones again and again.
 MOST_HELD, BATCH = 10**8, 10**7
 # Shares of the records that have one and the same value.

@@ -181,3 +181,13 @@ def test_durations_have_two_digits(bench, seconds, text):
 def test_counts_are_powers_of_ten_or_in_full(bench):
     count = importlib.import_module("bench.measure").count
     assert [count(n) for n in (10, 1_000, 30_000, 10**8)] == ["10", "1,000", "30,000", "10⁸"]
+
+
+@pytest.mark.slow
+def test_each_choice_of_the_plan_has_a_row(bench):
+    heuristics = importlib.import_module("bench.heuristics")
+    _, titles, _, *rows = heuristics.measured(1, quick=True)
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in heuristics.SWITCHES]
+    assert all(row.count("|") == titles.count("|") for row in rows)
+    few = next(row for row in rows if "few_entries" in row)
+    assert int(few.split(" | ")[2]) > 30  # cells for ten records and nine levels take their time

@@ -15,7 +15,7 @@ from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.laws.plan import PLAN, Plan
 from dpq_fast.laws.rows import Forward, parts_of
-from dpq_fast.laws.widths import widths_of
+from dpq_fast.laws.widths import wide_of, widths_of
 from dpq_fast.laws.zones import zones_of
 
 # What all levels together may lose by cells, in nats; and their extent without a lattice.
@@ -46,13 +46,15 @@ def law_of(
         and zones_of(order, whole, whole, first, count, rate, plan)[0].most == 1
     ):
         are_single |= bool(narrow.mean() <= plan.most_narrow)
-    if are_single and not _is_tied(order, q, narrow, guess) and _may_be_narrow(n, q, narrow):
+    tied = (are_single or not order.scans) and _is_tied(order, q, narrow, guess)
+    if are_single and not tied and _may_be_narrow(n, q, narrow):
         few = n <= plan.ranks_each_level * m and m * (n + 1) <= plan.most_whole
         try:
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not few)
         except path.TooWide:  # gaps draw paths far away
             pass
-    return CoarseLaw(order, q, rate, forward, guess, plan=plan)
+    wide = wide_of(n, q, rate, plan) if tied else None
+    return CoarseLaw(order, q, rate, forward, guess, widths=wide, plan=plan)
 
 
 def _may_be_narrow(n: int, q: NDArray[np.float64], window: NDArray[np.int64]) -> bool:

@@ -41,10 +41,11 @@ leaves are summed up without most of them, and one is drawn without a look at th
 Rows have m^2 entries: where these are many, only those of the last levels are kept. The others are
 computed once more for some proposals together, from rows in between that are kept, too.
 
-Ties and gaps draw paths away from their targets, to where cells are wide, and few proposals are
-accepted there. Then some paths are drawn to see where they are, and cells become narrower around
-these, and everywhere: again and again, until proposals do or rows are long. `dpq_fast.laws.plan`
-has all the choices; they decide the cost and never the law.
+Ties that are not dithered have no outputs inside: paths are anywhere, and cells wide at first
+(`widths.wide_of`). Other ties, and gaps, draw paths away from their targets, to where cells are
+wide, and few proposals are accepted there. Then some paths are drawn to see where they are, and
+cells become narrower around these, and everywhere: again and again, until proposals do or rows are
+long. `dpq_fast.laws.plan` has all the choices; they decide the cost and never the law.
 """
 
 from __future__ import annotations
@@ -196,6 +197,15 @@ class CoarseLaw:
         return self._log_beyond <= self._log_total - CERTIFICATE
 
     @cached_property
+    def _next_widths(self) -> Widths:
+        """Those of narrower cells: after wide ones for ties, those of all other columns."""
+        nats, growth, most = self._widths
+        widths = widths_of(self._order.n, self._q, self._rate, self._plan)
+        if nats <= widths.nats:
+            widths = Widths(self._plan.less_nats * nats, self._plan.less_growth * growth, most)
+        return widths
+
+    @cached_property
     def _narrower(self) -> CoarseLaw | None:
         """The same law by narrower cells; None if rows are long.
 
@@ -209,14 +219,13 @@ class CoarseLaw:
         paths = self._cells.paths(plan.visitors, _no_release()).view(np.intp)
         below, above = self._tree.between(paths)
         near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
-        nats, growth, most = self._widths
         return CoarseLaw(
             self._order,
             self._q,
             self._rate,
             self._forward,
             guess=self._reach,
-            widths=Widths(plan.less_nats * nats, plan.less_growth * growth, most),
+            widths=self._next_widths,
             near=near,
             rounds=self._rounds + 1,
             plan=plan,
@@ -231,7 +240,9 @@ class CoarseLaw:
         accepted: list[NDArray[Any]] = [np.empty((0, m), dtype=self._kind)]
         missing, tries, hope = size, 0, 0.0
         each = plan.each_scan if self._order.scans or cells.parts > 1 else plan.each
-        cost = plan.output_cost * m / (cells.entries + self._leaves.blocks)  # if rows cost 1
+        # of a proposal, if rows of narrower cells cost 1
+        entries = cells.entries * self._widths.nats / self._next_widths.nats
+        cost = plan.output_cost * m / (entries + self._leaves.blocks)
         while missing:
             tried = min(max(missing * each, tries // 2), math.ceil(plan.most_outputs / m))
             log_variates = uniform.log_uniforms(tried, rng)
@@ -243,7 +254,7 @@ class CoarseLaw:
             if len(kept):
                 tries, hope = 0, 0.0
             others: CoarseLaw | PathLaw | None = None
-            if tries >= plan.few_tries and hope <= cost * tries:
+            if max(plan.spent, hope) <= cost * tries:
                 others = self._narrower
             if others is None and tries >= plan.most_tries:
                 others = self._single

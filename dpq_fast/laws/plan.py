@@ -33,7 +33,7 @@ class Plan:
     # What all steps may lose by cells, in nats; more of more levels than that, whose rows are long,
     # up to so many times as much. A step loses that for each squared nat of a cell, as measured,
     # where targets are apart, and where they are crowded: the second is over their gap.
-    loss: float = 2.5
+    loss: float = 3.5
     few_levels: int = 256
     more_lost: float = 4.0
     apart: float = 0.16
@@ -43,13 +43,21 @@ class Plan:
     # that.
     farther: float = 1.0
     farther_each: float = 0.12
-    growth_loss: float = 12.0
+    growth_loss: float = 24.0
     # Cells are so much narrower and wider, by so many steps, as fits between targets.
     aligned: tuple[float, float, int] = (0.9, 1.1, 64)
     # No cell of several leaves has so many nats; those at targets have a little more than asked, as
     # not all of one width have as many ranks.
     widest: float = 64.0
     margin: float = 1.05
+
+    # Where ties that are not dithered send paths anywhere, cells have `widest` nats at first, or
+    # less, and at least so many, where signs in doubt would lose more nats than that. Blocks of
+    # many records have so many nats there, and no more than so many are made.
+    least_tied: float = 8.0
+    tied_loss: float = 4.0
+    tied_block: float = 1.0
+    most_tied: int = 2**22
 
     # What all bends may lose by blocks, in nats: the first that makes no more blocks than that, or
     # than so many for each pair of levels where blocks are made only when they are drawn.
@@ -71,15 +79,15 @@ class Plan:
     # Proposals at once: for each draw, and where their ranks take a pass over the records, or rows
     # are computed once more for them; and at most so many outputs.
     each: int = 4
-    each_scan: int = 64
+    each_scan: int = 16
     most_outputs: int = 2**18
-    # So many proposals without an accepted one, and likely so many to come that others would cost
-    # less (an output costs as much as so many entries or blocks): then cells become narrower, as
-    # often as that and if rows have no more entries than that.
-    few_tries: int = 2**6
-    output_cost: float = 4.0
+    # Cells become narrower where proposals without an accepted one have cost such a share of what
+    # others would (an output costs as much as so many entries or blocks), and likely so many are to
+    # come that others cost less; as often as that, and if rows have no more entries than that.
+    spent: float = 0.1
+    output_cost: float = 16.0
     rounds: int = 6
-    most_entries: int = 2**22
+    most_entries: int = 2**24
     # By these factors, where paths are and in how much they grow elsewhere; so many paths show
     # where.
     less_nats: float = 0.6

@@ -59,6 +59,29 @@ def widths_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths
     return Widths(nats, min(plan.farther, plan.farther_each * gap) / plan.growth_loss)
 
 
+def wide_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths | None:
+    """Cells where ties that are not dithered hold several targets, and no outputs; if any will do.
+
+    All ways past such targets deviate by as much, if only no step turns back, and so paths are
+    anywhere. Signs of steps are hardly in doubt: a step past a gap is for one path in gap / B, with
+    cells of B, and then it loses as much as a whole cell less what it goes up by: what is left over
+    of the gap, but at least two blocks, of which cells are whole ones.
+    """
+    most = 1 if n <= plan.most_read else max(1, math.floor(plan.tied_block / rate))
+    if q.size == 1 or n > plan.most_tied * most:
+        return None
+    gaps, nats = np.diff(q) * n * rate, plan.widest
+    while nats >= max(plan.least_tied, 4.0 * widths_of(n, q, rate, plan).nats):
+        each = nats * np.linspace(plan.aligned[0], 1.0, 8 * plan.aligned[2])[:, np.newaxis]
+        part = gaps / each % 1.0
+        part[part * each < 2.0 * rate * most] = 1.0
+        lost = np.log1p(each / (2.0 * gaps) * np.exp(part * each)).sum(axis=1)
+        if lost.min() <= plan.tied_loss:
+            return Widths(float(each[lost.argmin(), 0]), 0.0, most)
+        nats /= 2.0
+    return None
+
+
 def wider_at(nats: Any, m: int, growth: float) -> Any:
     """How much wider cells may be so far from where paths are."""
     return np.sqrt(1.0 + growth * nats * nats / (m + nats))

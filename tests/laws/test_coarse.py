@@ -29,7 +29,7 @@ from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.path import PathLaw, TooWide
 from dpq_fast.laws.plan import PLAN
-from dpq_fast.laws.widths import Widths, spans_around, widths_of
+from dpq_fast.laws.widths import Widths, spans_around, wide_of, widths_of
 
 SMALLEST_P = 1e-6
 POINTS = 7
@@ -246,7 +246,7 @@ def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypat
 def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, way):
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
-    plan = replace(PLAN, few_tries=1, output_cost=math.inf, each=1)
+    plan = replace(PLAN, spent=0.0, output_cost=math.inf, each=1)
     if way != "_narrower":
         plan = replace(plan, rounds=0, **{"_single": dict(most_tries=1)}.get(way, dict(last_try=1)))
     drawn, changed = [], 0
@@ -607,8 +607,9 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
 def test_cells_give_way_where_few_proposals_are_likely(monkeypatch, likely, gives_way):
     """One in a hundred that is accepted is not given up for not being among the first ones."""
     ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
-    plan = replace(PLAN, most_tries=2 * PLAN.few_tries, output_cost=1e-3)
-    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, plan=plan)
+    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1)
+    others = law._cells.entries * law._widths.nats / law._next_widths.nats + law._leaves.blocks
+    plan = replace(PLAN, output_cost=1e-3 * others / 4, most_tries=2**10)  # others cost a thousand
     propose = law._propose
 
     def hardly_any(rng, size, needed):
@@ -632,11 +633,8 @@ def test_cells_give_way_where_few_proposals_are_likely(monkeypatch, likely, give
 @pytest.mark.parametrize("form", ["lattice", "numbers"])
 def test_one_proposal_at_a_time_follows_the_law(form, monkeypatch):
     ranks = orders(monkeypatch, COLUMNS["no atom"] * 3, form, "sorted")
-    q, rng, plan = (
-        np.array([0.2, 0.4, 0.8]),
-        np.random.default_rng(4),
-        replace(PLAN, most_outputs=1),
-    )
+    q, rng = np.array([0.2, 0.4, 0.8]), np.random.default_rng(4)
+    plan = replace(PLAN, most_outputs=1)
     law = CoarseLaw(ranks, q, 0.5, widths=Widths(2.0, 1.0, 4), plan=plan)
     assert misfit(law, ranks, 3, form, rng, 1_000) > SMALLEST_P
 
@@ -762,7 +760,7 @@ def test_threads_that_draw_from_one_law_see_one_dither():
 
 def test_draws_by_seed_stay_where_others_made_cells_narrower(monkeypatch):
     """Of one law, in threads, too: what is drawn does not depend on what was drawn before."""
-    plan, q = replace(PLAN, few_tries=1, output_cost=math.inf, each=1), np.array([0.3, 0.6])
+    plan, q = replace(PLAN, spent=0.0, output_cost=math.inf, each=1), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -849,6 +847,46 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
         blocks_of_records = replace(many, least_block=2**20)
         chosen = type(choice.law_of(ranks, q, rate, plan=blocks_of_records))
         assert chosen is (CoarseLaw if column is tied else PathLaw)
+
+
+@pytest.mark.parametrize("form", ["lattice", "prior", "numbers"])
+def test_wide_cells_and_the_narrower_ones_after_them_draw_the_law(monkeypatch, form):
+    plan = replace(PLAN, spent=0.0, output_cost=math.inf)  # any rows are worth others
+    q, rng = np.array([0.3, 0.55, 0.7]), np.random.default_rng(8)
+    ranks = orders(monkeypatch, COLUMNS["an atom inside"], form, "at once")
+    law = CoarseLaw(ranks, q, 0.4, widths=Widths(64.0, 0.0, 1), plan=plan)
+    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
+    last = law._narrower
+    assert "_narrower" in vars(law) and last._widths == widths_of(ranks.n, q, 0.4, plan)
+    assert last._narrower._widths.nats == plan.less_nats * last._widths.nats
+    assert misfit(last, ranks, 3, form, rng) > SMALLEST_P
+
+
+def test_wide_cells_fit_between_targets_and_lose_little():
+    m, n, rate = 100, 10**6, 0.25
+    q, gap = np.arange(1, m + 1) / (m + 1), rate * n / (m + 1)
+    nats, growth, most = wide_of(n, q, rate, PLAN)
+    assert nats > 30.0 and 2.0 * rate <= gap % nats <= 2.0 and (growth, most) == (0.0, 1)
+    some = np.sort(np.random.default_rng(0).random(m))  # of which no cells are whole parts
+    assert wide_of(n, some, rate, PLAN) is None
+    assert wide_of(10**9, q, rate, PLAN) is None  # too many blocks
+    assert wide_of(n, np.array([0.5]), rate, PLAN) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 1e-312, 1e205])
+def test_ties_are_drawn_from_wide_cells_as_from_narrow_ones(scale):
+    rng, q, rate = np.random.default_rng(5), np.arange(1, 31) / 31, 0.25
+    x = np.clip(rng.normal(0.0, 0.05, 100_000), -1.0, 1.0)
+    ranks = SortedOrder(
+        np.sort(np.where(rng.random(x.size) < 0.5, 0.01, x)) * scale, None, (-scale, scale)
+    )
+    law = choice.law_of(ranks, q, rate)
+    assert law._widths.nats > 20.0 and law._cells.entries < 20_000
+    drawn, expected = law.draw(rng, 400), CoarseLaw(ranks, q, rate).draw(rng, 400)
+    assert "_narrower" not in vars(law)  # wide ones did
+    for level in (0, 3, 10, 15, 22, 29):
+        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
 @pytest.mark.slow
