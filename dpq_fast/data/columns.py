@@ -243,6 +243,8 @@ def _declared(series: Any) -> Any:
 
 def check_type(column: Any, unit: AnyUnit) -> None:
     """Refuse a column of no records for the type that it declares; one of objects says nothing."""
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        _of_numpy(np.zeros(1, column.dtype), unit)
     series = _known(column)
     if series is None or isinstance(unit, Presence) or str(_declared(series)) == "object":
         return
