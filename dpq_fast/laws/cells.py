@@ -55,21 +55,6 @@ class Tree(NamedTuple):
         least, most = self.ranks(paths)
         return least.min(axis=0), most.max(axis=0)
 
-    def densities(self, cells: NDArray[Any], rate: float) -> NDArray[np.float64]:
-        """ln of the volume of cells for each nat."""
-        ranks = self.most[cells] - self.least[cells] + 1.0
-        density: NDArray[np.float64] = np.log(self.volume[cells] / (rate * ranks))
-        return density
-
-    def density_at(self, paths: NDArray[np.intp], rate: float) -> NDArray[np.float64]:
-        """The least of `densities` at each level of some paths, for each of the outputs there."""
-        first = np.ones(paths.shape, dtype=bool)  # of a run in one cell
-        first[:, 1:] = paths[:, 1:] != paths[:, :-1]
-        run = np.cumsum(first) - 1
-        outputs = np.bincount(run)[run].reshape(paths.shape)
-        least: NDArray[np.float64] = (self.densities(paths, rate) - np.log(outputs)).min(axis=0)
-        return least
-
 
 def tree_of(leaves: Sums, rate: float, ranks: float) -> Tree:
     """A tree that some leaves of about so many ranks grow into.

@@ -40,7 +40,8 @@ def law_of(
     first, count = kernel.windows(q, n, guess)[2:]
     whole = targets(q, n)[0]
     narrow, ranks = path.first_narrow(q, n, rate, guess), int(count.sum())
-    are_single = widths_of(n, q, rate, plan).nats < rate * plan.least_ranks
+    widths = widths_of(n, q, rate, plan)
+    are_single = widths.nats < rate * plan.least_ranks
     if (
         ranks > plan.most_records
         and zones_of(order, whole, whole, first, count, rate, plan)[0].most == 1
@@ -53,8 +54,8 @@ def law_of(
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not few)
         except path.TooWide:  # gaps draw paths far away
             pass
-    wide = wide_of(n, q, rate, plan) if tied else None
-    return CoarseLaw(order, q, rate, forward, guess, widths=wide, plan=plan)
+    wide = wide_of(n, q, rate, widths, plan) if tied else None
+    return CoarseLaw(order, q, rate, forward, guess, widths=wide or widths, plan=plan)
 
 
 def _may_be_narrow(n: int, q: NDArray[np.float64], window: NDArray[np.int64]) -> bool:

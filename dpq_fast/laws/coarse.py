@@ -64,7 +64,7 @@ from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.blocks import Zone
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
-from dpq_fast.laws.cells import tree_of
+from dpq_fast.laws.cells import Tree, tree_of
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.path import CERTIFICATE, PathLaw
 from dpq_fast.laws.plan import PLAN, Plan
@@ -180,8 +180,18 @@ class CoarseLaw:
         """Rows of cells; whether they hold all but 2^-64."""
         if self._near is None:
             self._near = self._tree.nearest(self._whole)
-        self._cells = kernel.Cells(
-            *self._tree,
+        self._cells = self._rows(self._tree)
+        self._cells.forward()
+        # ln of what all proposals weigh within reach
+        self._log_total = self._cells.log_total - self._q.size * self._shift * math.log(2.0)
+        self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
+        return self._log_beyond <= self._log_total - CERTIFICATE
+
+    def _rows(self, tree: Tree) -> kernel.Cells:
+        """Rows of cells of a tree, still to be computed."""
+        assert self._near is not None
+        return kernel.Cells(
+            *tree,
             self._order.lattice is not None,
             self._whole,
             self._part,
@@ -190,11 +200,6 @@ class CoarseLaw:
             self._high.astype(np.uintp),
             *spans_around(self._near, self._widths, self._rate, self._plan),
         )
-        self._cells.forward()
-        # ln of what all proposals weigh within reach
-        self._log_total = self._cells.log_total - self._q.size * self._shift * math.log(2.0)
-        self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
-        return self._log_beyond <= self._log_total - CERTIFICATE
 
     @cached_property
     def _next_widths(self) -> Widths:
@@ -231,6 +236,13 @@ class CoarseLaw:
             plan=plan,
         )
 
+    @cached_property
+    def _cost(self) -> float:
+        """What a proposal costs, if rows of narrower cells cost 1."""
+        assert self._cells is not None
+        entries = self._cells.entries * self._widths.nats / self._next_widths.nats
+        return self._plan.output_cost * self._q.size / (entries + self._leaves.blocks)
+
     # Drawing
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
@@ -240,9 +252,6 @@ class CoarseLaw:
         accepted: list[NDArray[Any]] = [np.empty((0, m), dtype=self._kind)]
         missing, tries, hope = size, 0, 0.0
         each = plan.each_scan if self._order.scans or cells.parts > 1 else plan.each
-        # of a proposal, if rows of narrower cells cost 1
-        entries = cells.entries * self._widths.nats / self._next_widths.nats
-        cost = plan.output_cost * m / (entries + self._leaves.blocks)
         while missing:
             tried = min(max(missing * each, tries // 2), math.ceil(plan.most_outputs / m))
             log_variates = uniform.log_uniforms(tried, rng)
@@ -254,7 +263,7 @@ class CoarseLaw:
             if len(kept):
                 tries, hope = 0, 0.0
             others: CoarseLaw | PathLaw | None = None
-            if max(plan.spent, hope) <= cost * tries:
+            if tries and max(plan.spent, hope) <= self._cost * tries:
                 others = self._narrower
             if others is None and tries >= plan.most_tries:
                 others = self._single

@@ -59,8 +59,12 @@ def widths_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths
     return Widths(nats, min(plan.farther, plan.farther_each * gap) / plan.growth_loss)
 
 
-def wide_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths | None:
+def wide_of(
+    n: int, q: NDArray[np.float64], rate: float, others: Widths, plan: Plan
+) -> Widths | None:
     """Cells where ties that are not dithered hold several targets, and no outputs; if any will do.
+
+    They are at least four times as wide as others.
 
     All ways past such targets deviate by as much, if only no step turns back, and so paths are
     anywhere. Signs of steps are hardly in doubt: a step past a gap is for one path in gap / B, with
@@ -71,7 +75,7 @@ def wide_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths |
     if q.size == 1 or n > plan.most_tied * most:
         return None
     gaps, nats = np.diff(q) * n * rate, plan.widest
-    while nats >= max(plan.least_tied, 4.0 * widths_of(n, q, rate, plan).nats):
+    while nats >= max(plan.least_tied, 4.0 * others.nats):
         each = nats * np.linspace(plan.aligned[0], 1.0, 8 * plan.aligned[2])[:, np.newaxis]
         part = gaps / each % 1.0
         part[part * each < 2.0 * rate * most] = 1.0

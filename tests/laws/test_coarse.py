@@ -125,20 +125,6 @@ def without_descents(law, *asked):
     return np.sort(points, axis=1), log_accept, likely
 
 
-def uncomputed(law, tree=None):
-    """The rows of a law once more, of its tree or another."""
-    return kernel.Cells(
-        *(tree or law._tree),
-        law._order.lattice is not None,
-        law._whole,
-        law._part,
-        law._rate,
-        law._low.astype(np.uintp),
-        law._high.astype(np.uintp),
-        *spans_around(law._near, law._widths, law._rate, PLAN),
-    )
-
-
 def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
     """The p-value of draws against the law of single ranks; a density is that of a lower half."""
     drawn = law.draw(rng, size)
@@ -217,7 +203,7 @@ def test_steep_rates_and_wide_ties_leave_no_number_behind(monkeypatch):
 def test_proposals_go_on_where_single_ranks_would_take_too_much_memory(monkeypatch):
     records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
     ranks = orders(monkeypatch, records, "lattice", "at once")
-    plan, size = replace(PLAN, most_tries=1, each=1), len(records)
+    plan, size = replace(PLAN, most_tries=1, each=1, rounds=0), len(records)
     law = CoarseLaw(ranks, q, 0.1, reach=size, widths=Widths(3.0, 0.0, 8), plan=plan)
     law.draw(np.random.default_rng(1), 200)
     assert law._single is not None
@@ -234,7 +220,7 @@ def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypat
     ranks = orders(monkeypatch, records, "lattice", "at once")
     size, laws = len(records), []
     for most in (3 * size, 3 * (size + 1)):
-        plan = replace(PLAN, most_tries=1, each=1, most_single=most)
+        plan = replace(PLAN, most_tries=1, each=1, rounds=0, most_single=most)
         widths = Widths(3.0, 0.0, 8)
         laws.append(CoarseLaw(ranks, q, 0.1, reach=size, widths=widths, plan=plan))
     assert misfit(laws[0], ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
@@ -348,7 +334,8 @@ def ten_records():
 
 def test_paths_are_not_drawn_from_rows_that_are_still_to_be_computed():
     with pytest.raises(ValueError, match="rows are to be computed before paths are drawn"):
-        uncomputed(ten_records()).paths(1, np.random.default_rng(0))
+        law = ten_records()
+        law._rows(law._tree).paths(1, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
@@ -608,8 +595,9 @@ def test_cells_give_way_where_few_proposals_are_likely(monkeypatch, likely, give
     """One in a hundred that is accepted is not given up for not being among the first ones."""
     ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
     law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1)
-    others = law._cells.entries * law._widths.nats / law._next_widths.nats + law._leaves.blocks
-    plan = replace(PLAN, output_cost=1e-3 * others / 4, most_tries=2**10)  # others cost a thousand
+    cost = PLAN.output_cost * 1e-3 / law._cost  # others cost as much as a thousand proposals
+    plan = replace(PLAN, output_cost=cost, most_tries=2**10)
+    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, plan=plan)
     propose = law._propose
 
     def hardly_any(rng, size, needed):
@@ -865,12 +853,16 @@ def test_wide_cells_and_the_narrower_ones_after_them_draw_the_law(monkeypatch, f
 def test_wide_cells_fit_between_targets_and_lose_little():
     m, n, rate = 100, 10**6, 0.25
     q, gap = np.arange(1, m + 1) / (m + 1), rate * n / (m + 1)
-    nats, growth, most = wide_of(n, q, rate, PLAN)
+
+    def wide(n, q):
+        return wide_of(n, q, rate, widths_of(n, q, rate, PLAN), PLAN)
+
+    nats, growth, most = wide(n, q)
     assert nats > 30.0 and 2.0 * rate <= gap % nats <= 2.0 and (growth, most) == (0.0, 1)
     some = np.sort(np.random.default_rng(0).random(m))  # of which no cells are whole parts
-    assert wide_of(n, some, rate, PLAN) is None
-    assert wide_of(10**9, q, rate, PLAN) is None  # too many blocks
-    assert wide_of(n, np.array([0.5]), rate, PLAN) is None
+    assert wide(n, some) is None
+    assert wide(10**9, q) is None  # too many blocks
+    assert wide(n, np.array([0.5])) is None
 
 
 @pytest.mark.slow
@@ -968,8 +960,10 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
         assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
 
 
-def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones():
+def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(monkeypatch):
     """Not rows of 50 million single ranks, where cells take a fifth of the time."""
+    # no block of two records is short enough
+    monkeypatch.setattr(choice, "zones_of", lambda *of: [Zone(1, of[3], of[4])])
     x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 60_000))
     ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
     q = np.arange(1, 101) / 101
@@ -978,10 +972,7 @@ def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones():
         half = path.first_narrow(q, ranks.n, rate, guess).mean()
         for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
             plan = replace(PLAN, most_records=0, most_scanned=0.0, most_narrow=most)
-            monkey = pytest.MonkeyPatch()
-            with monkey.context() as patch:  # no block of two records is short enough
-                patch.setattr(choice, "zones_of", lambda *of: [Zone(1, of[3], of[4])])
-                assert type(choice.law_of(ranks, q, rate, plan=plan)) is law
+            assert type(choice.law_of(ranks, q, rate, plan=plan)) is law
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
@@ -1047,7 +1038,7 @@ def test_ranks_take_half_the_memory_where_they_fit():
     wide = tree._replace(least=tree.least.astype(np.int64), most=tree.most.astype(np.int64))
     found = []
     for each in (tree, wide):
-        cells = uncomputed(law, each)
+        cells = law._rows(each)
         cells.forward()
         found.append((cells.log_total, cells.entries, cells.paths(20, np.random.default_rng(1))))
     for narrow, same in zip(*found, strict=True):
