@@ -1149,8 +1149,8 @@ draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
 
 size_t
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
-                 const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *room, size_t *path)
+                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t size, bitgen_t *rng,
+                 dpq_coarse_draw *state, void *room, size_t *path)
 {
     workspace work = workspace_of(p, rows, room);
 
@@ -1159,11 +1159,9 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
 
         memset(work.weighed, 0,
                blocks_of(rows->start[j + 1] - rows->start[j]) * sizeof *work.weighed);
-        for (size_t i = 0; i < draws; i++) {
-            dpq_coarse_draw *draw = state + which[i];
-
-            if (draw->levels == j + 1) { /* not in a run with the level after it */
-                are_drawn &= draw_run_to(p, decay, level, rows, j, rng, draw, &work, path + which[i] * p->levels);
+        for (size_t i = 0; i < size; i++) {
+            if (state[i].levels == j + 1) { /* not in a run with the level after it */
+                are_drawn &= draw_run_to(p, decay, level, rows, j, rng, state + i, &work, path + i * p->levels);
             }
         }
         if (!are_drawn) {
@@ -1186,22 +1184,16 @@ sign_between(const dpq_coarse_problem *p, size_t j, size_t b, size_t c)
 }
 
 void
-dpq_coarse_bends(const dpq_coarse_problem *p, size_t first, size_t last, size_t draws,
-                 const size_t *which, const size_t *path, int64_t *bend)
+dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend)
 {
     const size_t m = p->levels;
 
-    for (size_t i = 0; i < draws; i++) {
-        const size_t *cell = path + which[i] * m;
-        int entering, leaving;
+    for (size_t i = 0; i < size; i++) {
+        const size_t *cell = path + i * m;
+        int leaving;
+        int entering = rank_of(p, cell[0]) >= p->whole[0] + (p->part[0] > 0.0) ? 1 : -1; /* as from below, */
 
-        if (first == 0) { /* as from below all outputs, */
-            entering = rank_of(p, cell[0]) >= p->whole[0] + (p->part[0] > 0.0) ? 1 : -1;
-        }
-        else {
-            entering = sign_between(p, first - 1, cell[first - 1], cell[first]);
-        }
-        for (size_t j = first; j < last; j++, entering = leaving) {
+        for (size_t j = 0; j < m; j++, entering = leaving) {
             if (j + 1 == m) { /* and to the end */
                 leaving = rank_of(p, cell[j]) <= p->whole[j] ? 1 : -1;
             }

@@ -212,10 +212,9 @@ void
 dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                  const dpq_coarse_rows *rows, size_t size, dpq_coarse_draw *state, void *work);
 
-/* Draw the cells of some of them at the levels before `last`, down to `first`; those from `last` on are
- * drawn, which are all m at first. Rows first, ..., last - 1 are held, and better some before.
+/* Draw their cells at the levels before `last`, down to `first`; those from `last` on are drawn, which are
+ * all m at first. Rows first, ..., last - 1 are held, and better some before.
  *
- *   which        IN, length draws: these paths
  *   state, work  IN OUT, from dpq_coarse_begin
  *   path         IN OUT, size times m cells: also at levels before `first`, where a run goes on
  *
@@ -225,9 +224,8 @@ dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
  */
 size_t
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
-                 const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *work,
-                 size_t *path);
+                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t size, bitgen_t *rng,
+                 dpq_coarse_draw *state, void *work, size_t *path);
 
 /* Pieces of some leaves, ascending in each. Outputs of one have ranks from least to most. */
 typedef struct {
@@ -240,15 +238,13 @@ typedef struct {
     size_t longest;              /* most pieces of a leaf */
 } dpq_coarse_pieces;
 
-/* The bends of some paths at levels first, ..., last - 1, b_j above: -1, 0 or 1.
+/* The bends of paths, b_j above: -1, 0 or 1.
  *
- *   which        IN, length draws: these
- *   path         IN, size times m: drawn there, and at the levels before and after
- *   bend         OUT, draws times last - first: b_j
+ *   path         IN, size times m
+ *   bend         OUT, size times m
  */
 void
-dpq_coarse_bends(const dpq_coarse_problem *p, size_t first, size_t last, size_t draws,
-                 const size_t *which, const size_t *path, int64_t *bend);
+dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend);
 
 /* Draw the leaves that outputs are in, inside the cells of paths: by volume[b_j + 1] where a cell holds one,
  * else by an urn. On a lattice k outputs of a cell are a multiset: each further one is a new output, or a

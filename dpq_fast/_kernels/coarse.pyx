@@ -432,17 +432,54 @@ cdef class Cells:
             return self.last
         return Part(self, self.begins[i], stop, self.given[i])
 
-    def draws(self, size_t size):
-        """`size` paths of cells, still to be drawn."""
-        if self.last is None:
-            raise ValueError("rows are to be computed before paths are drawn")
-        return Draws(self, size)
-
     def paths(self, size_t size, rng not None):
         """`size` paths of cells, uintp of shape (size, m)."""
-        draws = self.draws(size)
-        draws.draw_to(0, np.arange(size, dtype=np.uintp), rng)
-        return draws.path
+        cdef:
+            size_t left = self.problem.levels, low, index, held  # levels; parts
+            Part part = self.last  # this one,
+            bint lacks_rows = False  # which does not go back far enough
+            ndarray drawn = new_table(size, left, NPY_UINTP)
+            ndarray states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
+            ndarray workspace
+            size_t *path = places(drawn)
+            dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(states)
+            void *work
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        if part is None:
+            raise ValueError("rows are to be computed before paths are drawn")
+        workspace = new_doubles(self.room)
+        work = doubles(workspace)
+        dpq_coarse_begin(&self.problem, self.decay, self.level, &self.rows, size, state, work)
+        held = self.parts - 1
+        while left > 0:
+            index = held - lacks_rows
+            low = self.lowest(index)
+            while low >= left:
+                index -= 1
+                low = self.lowest(index)
+            if index != held:
+                part = None  # before there is another one
+                part, held = self.part_of(index, left), index
+            with bit_generator.lock, nogil:
+                left = dpq_coarse_paths(&self.problem, self.decay, self.level, &part.rows, low, left,
+                                        size, bits, state, work, path)
+            lacks_rows = left > low
+        return drawn
+
+    def bends(self, ndarray path not None):
+        """Bends of paths, int64."""
+        cdef:
+            size_t size = path.shape[0]
+            ndarray bends = new_table(size, self.problem.levels, NPY_INT64)
+            const size_t *paths = places(path)
+
+        check_given(path, 2, NPY_UINTP)
+        if <size_t>path.shape[1] != self.problem.levels:
+            raise ValueError("paths must have a cell at each level")
+        dpq_coarse_bends(&self.problem, size, paths, integers(bends))
+        return bends
 
     def leaves(self, ndarray path not None, ndarray bend not None, rng not None):
         """Leaves of outputs inside the cells of paths, and which outputs are copies of others.
@@ -517,95 +554,3 @@ cdef class Cells:
             dpq_coarse_points(&self.problem, &pieces, size, m, paths, bends, leaves, copies, bits,
                               work, piece, point, number)
         return outputs, held
-
-
-cdef class Draws:
-    """Paths of cells that are drawn from the last level on, as far as they are asked for.
-
-    Parameters
-    ----------
-    cells : Cells
-        Its rows, which are computed.
-    size : int
-        How many.
-
-    Attributes
-    ----------
-    path : ndarray of uintp, shape (size, m)
-        The cells that are drawn.
-    first : int
-        Levels from this on are drawn, of the paths that were asked for.
-    """
-
-    cdef:
-        Cells cells
-        Part part
-        size_t index  # of this part,
-        bint lacks_rows  # which does not go back far enough
-        readonly ndarray path
-        readonly size_t first
-        ndarray states, workspace
-
-    def __cinit__(self, Cells cells not None, size_t size):
-        self.cells, self.part, self.index = cells, cells.last, cells.parts - 1
-        self.first = cells.problem.levels
-        self.path = np.zeros((size, self.first), dtype=np.uintp)
-        self.states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
-        self.workspace = new_doubles(cells.room)
-        dpq_coarse_begin(&cells.problem, cells.decay, cells.level, &cells.rows, size,
-                         <dpq_coarse_draw *>doubles(self.states), doubles(self.workspace))
-
-    cdef const size_t *some(self, ndarray which) except NULL:
-        if which.size and not which.max() < self.path.shape[0]:
-            raise ValueError("only paths that there are can be drawn")
-        return given_places(which)
-
-    def draw_to(self, size_t first, ndarray which not None, rng not None):
-        """Draw some paths down to a level: those of all times before, or fewer."""
-        cdef:
-            Cells cells = self.cells
-            size_t draws = which.shape[0], low
-            const size_t *these = self.some(which)
-            size_t *path = places(self.path)
-            dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(self.states)
-            void *work = doubles(self.workspace)
-            object bit_generator = rng.bit_generator
-            bitgen_t *bits = bitgen_of(bit_generator)
-
-        if first > self.first:
-            raise ValueError("paths are drawn from the last level on")
-        while first < self.first:
-            low = max(first, self.hold())
-            with bit_generator.lock, nogil:
-                self.first = dpq_coarse_paths(
-                    &cells.problem, cells.decay, cells.level, &self.part.rows, low, self.first, draws,
-                    these, bits, state, work, path)
-            self.lacks_rows = self.first > low
-
-    cdef size_t hold(self) except? 0:
-        """Hold the rows to draw the next level by; the lowest one that they are for."""
-        cdef size_t index = self.index - self.lacks_rows, low = self.cells.lowest(index)
-
-        while low >= self.first:
-            index -= 1
-            low = self.cells.lowest(index)
-        if index != self.index:
-            self.part = None  # before there is another one
-            self.part, self.index = self.cells.part_of(index, self.first), index
-        return low
-
-    def bends(self, size_t first, size_t last, ndarray which not None):
-        """Bends of some paths at levels first, ..., last - 1, int64."""
-        cdef:
-            Cells cells = self.cells
-            size_t draws = which.shape[0]
-            const size_t *these = self.some(which)
-            ndarray bends
-
-        if not ((first > self.first or first == self.first == 0) and
-                first <= last <= cells.problem.levels):
-            raise ValueError("paths must be drawn where they bend, and at one level before")
-        bends = new_table(draws, last - first, NPY_INT64)
-        dpq_coarse_bends(&cells.problem, first, last, draws, these, places(self.path),
-                         integers(bends))
-        return bends

@@ -628,10 +628,10 @@ cdef extern from "coarse.h" nogil:
                           dpq_coarse_draw *state, void *work)
     size_t dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay,
                           const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t first,
-                          size_t last, size_t draws, const size_t *which, bitgen_t *rng,
-                          dpq_coarse_draw *state, void *work, size_t *path)
-    void dpq_coarse_bends(const dpq_coarse_problem *p, size_t first, size_t last, size_t draws,
-                          const size_t *which, const size_t *path, int64_t *bend)
+                          size_t last, size_t size, bitgen_t *rng, dpq_coarse_draw *state, void *work,
+                          size_t *path)
+    void dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path,
+                          int64_t *bend)
     void dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, size_t m, const size_t *path,
                            const int64_t *bend, bitgen_t *rng, size_t *leaf, uint32_t *copied)
     void dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces,

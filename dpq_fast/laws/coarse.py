@@ -283,11 +283,8 @@ class CoarseLaw:
         bound is not below that; elsewhere the bound is given. The estimates are without bias.
         """
         assert self._cells is not None
-        draws = self._cells.draws(size)
-        every = np.arange(size, dtype=np.uintp)
-        draws.draw_to(0, every, rng)
-        bends = draws.bends(0, self._q.size, every)
-        paths, cell = draws.path, draws.path.view(np.intp)
+        paths = self._cells.paths(size, rng)
+        bends, cell = self._cells.bends(paths), paths.view(np.intp)
         leaf, copied = self._cells.leaves(paths, bends, rng)
         # bends of several outputs of a cell are bounded without a look at where they are
         alone = _are_alone(cell)

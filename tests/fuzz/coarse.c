@@ -467,7 +467,7 @@ check_parts(fuzz_input *in, const passed *whole, const dpq_coarse_problem *p, co
             const dpq_scan_level *level)
 {
     const size_t m = p->levels, stop = (size_t)fuzz_between(in, 1, (int64_t)m - 1), *start = whole->rows.start;
-    const size_t which = 0, at = start[stop] - start[stop - 1];
+    const size_t at = start[stop] - start[stop - 1];
     passed before, after;
     fuzz_input again;
     bitgen_t rng;
@@ -489,15 +489,15 @@ check_parts(fuzz_input *in, const passed *whole, const dpq_coarse_problem *p, co
     again = *in;
     rng = fuzz_generator(&again);
     dpq_coarse_begin(p, decay, level, &whole->rows, 1, &state, work);
-    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, m, 1, &which, &rng, &state, work, path[0]) == 0);
+    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, m, 1, &rng, &state, work, path[0]) == 0);
     again = *in;
     dpq_coarse_begin(p, decay, level, &after.rows, 1, &state, after.work);
     low = (size_t)fuzz_between(&again, (int64_t)stop - 1, (int64_t)m);
     again = *in;
-    drawn = dpq_coarse_paths(p, decay, level, &after.rows, low, m, 1, &which, &rng, &state, after.work, path[1]);
+    drawn = dpq_coarse_paths(p, decay, level, &after.rows, low, m, 1, &rng, &state, after.work, path[1]);
     CHECK(drawn >= low && drawn <= m);
-    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, drawn, 1, &which, &rng, &state, after.work,
-                           path[1]) == 0);
+    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, drawn, 1, &rng, &state, after.work, path[1]) ==
+          0);
     CHECK(memcmp(path[0], path[1], m * sizeof *path[0]) == 0);
     free_rows(&after);
     free_rows(&before);
@@ -567,28 +567,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         double *weight = fuzz_room(x.pieces.longest, sizeof *weight);
         size_t *leaf = fuzz_room(draws * m, sizeof *leaf);
         uint32_t *copied = fuzz_room(draws * m, sizeof *copied);
-        size_t *which = fuzz_room(draws, sizeof *which);
 
         if (m > 1) {
             check_parts(&in, &all, &x.p, &decay, level);
         }
         rng = fuzz_generator(&in);
         dpq_coarse_begin(&x.p, &decay, level, &rows, draws, state, work);
-        for (size_t i = 0; i < draws; i++) {
-            which[i] = i;
-        }
         for (size_t last = m, first; last > 0; last = first) { /* some levels at a time */
             first = (size_t)fuzz_between(&in, 0, (int64_t)last - 1);
-            CHECK(dpq_coarse_paths(&x.p, &decay, level, &rows, first, last, draws, which, &rng, state, work,
-                                   path) == first);
+            CHECK(dpq_coarse_paths(&x.p, &decay, level, &rows, first, last, draws, &rng, state, work, path) ==
+                  first);
         }
-        dpq_coarse_bends(&x.p, 0, m, draws, which, path, bend);
-        for (size_t i = 0, j = (size_t)fuzz_between(&in, 0, (int64_t)m - 1); i < draws; i++) {
-            int64_t one;
-
-            dpq_coarse_bends(&x.p, j, j + 1, 1, which + i, path, &one);
-            CHECK(one == bend[i * m + j]);
-        }
+        dpq_coarse_bends(&x.p, draws, path, bend);
         dpq_coarse_leaves(&x.p, draws, m, path, bend, &rng, leaf, copied);
         x.pieces.slot = leaf;
         dpq_coarse_points(&x.p, &x.pieces, draws, m, path, bend, leaf, copied, &rng, weight, piece,
@@ -611,7 +601,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                       number[i] <= x.numbers[piece[i]] + x.width[piece[i]]);
             }
         }
-        free(which);
         free(copied);
         free(leaf);
         free(weight);

@@ -77,24 +77,12 @@ class Straight:
     """Cells that know no bends."""
 
     def __init__(self, cells):
-        self.leaves, self.points = cells.leaves, cells.points
+        self.leaves, self.points, self.paths = cells.leaves, cells.points, cells.paths
         self.entries, self.parts = cells.entries, cells.parts
-        self._drawn_by = cells.draws
+        self._bends = cells.bends
 
-    def draws(self, size):
-        return StraightDraws(self._drawn_by(size))
-
-
-class StraightDraws:
-    def __init__(self, draws):
-        self.path, self.draw_to, self._draws = draws.path, draws.draw_to, draws
-
-    @property
-    def first(self):
-        return self._draws.first
-
-    def bends(self, first, last, which):
-        return np.zeros_like(self._draws.bends(first, last, which))
+    def bends(self, path):
+        return np.zeros_like(self._bends(path))
 
 
 def blocks_of(made, first=0, last=None):
@@ -492,9 +480,10 @@ def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, w
 def test_tables_of_other_levels_are_refused():
     law = CoarseLaw(SortedOrder(np.arange(40.0), None, (0.0, 50.0)), np.array([0.3, 0.6]), 0.1)
     rng = np.random.default_rng(0)
-    draws, which = law._cells.draws(3), np.arange(3, dtype=np.uintp)
-    draws.draw_to(0, which, rng)
-    path, bend = draws.path, draws.bends(0, 2, which)
+    path = law._cells.paths(3, rng)
+    bend = law._cells.bends(path)
+    with pytest.raises(ValueError, match="paths must have a cell at each level"):
+        law._cells.bends(np.ascontiguousarray(path[:, 1:]))
     with pytest.raises(ValueError, match="tables must be of one shape"):
         law._cells.leaves(path, np.ascontiguousarray(bend[:, 1:]), rng)
     leaf, copied = law._cells.leaves(path, bend, rng)
@@ -507,29 +496,6 @@ def test_tables_of_other_levels_are_refused():
         given[i] = np.ascontiguousarray(given[i][:, 1:])
         with pytest.raises(ValueError, match="tables must be of one shape"):
             law._cells.points(*given, *rest)
-
-
-def test_paths_are_drawn_from_the_last_level_on():
-    law = CoarseLaw(SortedOrder(np.arange(40.0), None, (0.0, 50.0)), np.arange(1, 6) / 6, 0.1)
-    draws, rng = law._cells.draws(4), np.random.default_rng(0)
-    which = np.array([0, 2, 3], dtype=np.uintp)
-    assert draws.first == 5
-    draws.draw_to(3, which, rng)
-    assert draws.first == 3
-    drawn = draws.path[which.view(np.intp), 3:].copy()
-    for wrong in ((3, 5), (2, 4), (4, 6), (5, 4)):
-        with pytest.raises(ValueError, match="must be drawn where they bend"):
-            draws.bends(*wrong, which)
-    late = draws.bends(4, 5, which)
-    with pytest.raises(ValueError, match="from the last level on"):
-        draws.draw_to(4, which, rng)
-    for act in (lambda some: draws.draw_to(0, some, rng), lambda some: draws.bends(4, 5, some)):
-        with pytest.raises(ValueError, match="only paths that there are"):
-            act(np.array([4], dtype=np.uintp))
-    draws.draw_to(0, which, rng)
-    assert draws.first == 0 and (draws.path[which.view(np.intp), 3:] == drawn).all()
-    assert (draws.bends(0, 5, which)[:, 4:] == late).all()
-    assert (draws.path[1] == 0).all()
 
 
 def test_wider_leaves_are_where_zones_have_them():
