@@ -2,21 +2,21 @@
 
 One switch at a time is turned off, over columns, numbers of records and levels, and budgets that
 users have: up to 300 levels, and epsilon times the records no less than the levels. Draws with
-and without it are timed in turn, by the time of this thread. A choice stays in
-`dpq_fast/laws/plan.py` if some case takes 20% longer without it.
+and without it are timed in turn. A choice stays in `dpq_fast/laws/plan.py` if some case takes 20%
+longer without it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from statistics import geometric_mean, median
-from time import perf_counter, thread_time
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 sys.path.append(str(Path(__file__).parents[1]))
 
 import dpq_fast as dpq
+from bench.case import Call
 from bench.columns import levels
+from bench.measure import alternately
 from dpq_fast import privacy
 from dpq_fast.laws import choice
 from dpq_fast.laws.plan import PLAN, Plan
@@ -48,7 +50,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "more proposals where ranks are read": dict(each_scan=PLAN.each),
 }
 RECORDS, LEVELS, EPSILONS = (10**3, 10**4, 10**5, 10**6), (9, 29, 100, 300), (1e-4, 1e-2, 1e-1, 1.0)
-SLOWER, SECONDS = 1.2, 4.0  # of a case that counts; for one case and switch
+SLOWER = 1.2  # of a case that counts
 
 
 class Case(NamedTuple):
@@ -91,25 +93,23 @@ def cases(records: Sequence[int], quick: bool) -> Iterator[Case]:
                             yield Case(label, sample, m, epsilon)
 
 
-def seconds(case: Case, plan: Plan, seed: int) -> float:
-    """What one release takes."""
-    q, rng = levels(case.m), default_rng(seed)
+def releases(case: Case, plan: Plan) -> Call:
+    """One release after another, by the same random numbers for each plan."""
+    q, seeds = levels(case.m), itertools.count()
     rate = privacy.joint_exp.calibrate(epsilon=case.epsilon).rate
-    start = thread_time()
-    choice.law_of(case.sample.order(rng), q, rate, plan=plan).draw(rng, 1)
-    return thread_time() - start
+
+    def release() -> None:
+        rng = default_rng(next(seeds))
+        choice.law_of(case.sample.order(rng), q, rate, plan=plan).draw(rng, 1)
+
+    return release
 
 
 def ratio(case: Case, plan: Plan, draws: int) -> float:
     """How many times as long a release takes by a plan as by the default one."""
-    times: tuple[list[float], list[float]] = ([], [])
-    begin = perf_counter()
-    for draw in range(draws):
-        for side in (0, 1) if draw % 2 else (1, 0):
-            times[side].append(seconds(case, (PLAN, plan)[side], draw))
-        if perf_counter() - begin > SECONDS:
-            break
-    return median(times[1]) / median(times[0])
+    sides = {"": releases(case, PLAN), "without": releases(case, plan)}
+    timings = alternately(sides, 0.0, draws)
+    return timings["without"].median / timings[""].median
 
 
 def measured(draws: int, quick: bool = False, records: Sequence[int] = RECORDS) -> Iterator[str]:
