@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, partial, wraps
 from itertools import combinations_with_replacement
 from pathlib import Path
 from types import ModuleType
@@ -676,7 +676,7 @@ def of_sensitivity(sensitivity: int) -> tuple[Any, str, Callable]:
 
 def of_twice_epsilon(original: Callable) -> Callable:
     """Half of twice the epsilon for the clip, and half of it for the noise."""
-    return lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest)
+    return wraps(original)(lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest))
 
 
 def of_rho(run: Run, rho: float) -> Callable[[privacy.Guarantee], Audit]:
