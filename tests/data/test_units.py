@@ -306,9 +306,10 @@ def test_ends_of_a_clip_have_steps_of_a_second():
 
 def test_public_times_are_numbers_one_by_one_or_together():
     days = unit_of(dict(bounds=DAYS, resolution=np.timedelta64(1, "D")))
-    one = days.points("lower", DAYS[0] + 3)
+    later = DAYS[0] + np.timedelta64(3, "D")
+    one = days.points("lower", later)
     assert type(one) is float and one == 3.0
-    assert days.points("lower", [DAYS[0], DAYS[0] + 3]).tolist() == [0.0, 3.0]
+    assert days.points("lower", [DAYS[0], later]).tolist() == [0.0, 3.0]
 
 
 def test_times_beyond_64_bits_are_none():
