@@ -21,6 +21,7 @@ from dpq_fast.audit.tables import (
     keys_of,
     on_lattice,
 )
+from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
@@ -42,54 +43,40 @@ def promised(guarantee: privacy.Guarantee | None) -> privacy.Guarantee:
     return guarantee
 
 
-class _Recorder(privacy.Accountant):
-    """An accountant that refuses nothing, and keeps what it is charged."""
-
-    def __init__(self) -> None:
-        super().__init__(1.0)
-        self.charged: privacy.Guarantee | None = None
-
-    def charge(self, guarantee: privacy.Guarantee) -> None:
-        self.charged = guarantee
-
-
 def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> privacy.Guarantee:
-    """What a release without records charges."""
-    recorder = _Recorder()
-    method.release(column_of((), kind, method.paired), accountant=recorder, rng=0, **parameters)
-    assert recorder.charged is not None
-    return recorder.charged
+    """What a release charges, of however many records."""
+    return method.prepared(column_of((), kind, method.paired), **parameters).guarantee
 
 
-def _of_pairs(release: Callable[..., Any]) -> Callable[..., Any]:
+def _of_pairs(release: Callable[..., Any]) -> Callable[..., Prepared[Any]]:
     """A mechanism on records and their keys, as one on pairs."""
 
-    def released(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> Any:
-        return release(*columns, **parameters)
+    def prepared(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> Prepared[Any]:
+        return Prepared.of(release, *columns, **parameters)
 
-    return released
+    return prepared
 
 
-def _select_keys(column: NDArray[Any], **parameters: Any) -> NDArray[Any]:
+def _select_keys(column: NDArray[Any], **parameters: Any) -> Prepared[NDArray[Any]]:
     """A selection of keys, of records that are keys."""
-    return select_keys(keys_of(column), **parameters)
+    return Prepared.of(select_keys, keys_of(column), **parameters)
 
 
-def _cdf(column: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
+def _cdf(column: NDArray[Any], **parameters: Any) -> Prepared[NDArray[np.float64]]:
     """A distribution function as the numbers that it is made of."""
-    released = cdf(column, **parameters)
-    return np.concatenate((released.x, released.p))
+    prepared = Prepared.of(cdf, column, **parameters)
+    return prepared.then(lambda released: np.concatenate((released.x, released.p)))
 
 
-def _of_queries(release: Callable[..., Any]) -> Callable[..., Any]:
+def _of_queries(release: Callable[..., Any]) -> Callable[..., Prepared[Any]]:
     """A mechanism on queries, as one on records."""
 
-    def released(
+    def prepared(
         column: NDArray[Any], queries: Callable[[NDArray[Any]], Any], **parameters: Any
-    ) -> Any:
-        return release(queries(column), **parameters)
+    ) -> Prepared[Any]:
+        return Prepared.of(release, queries(column), **parameters)
 
-    return released
+    return prepared
 
 
 class _Method(NamedTuple):
@@ -97,8 +84,8 @@ class _Method(NamedTuple):
 
     Attributes
     ----------
-    release : callable
-        Of a column, an `accountant`, a `rng` and parameters.
+    prepared : callable
+        Of a column and parameters.
     tables : callable or None
         The laws on some columns, given the parameters and the outputs to look at, if any; None
         where no law is known.
@@ -108,32 +95,38 @@ class _Method(NamedTuple):
         Whether records have keys.
     """
 
-    release: Callable[..., Any]
+    prepared: Callable[..., Prepared[Any]]
     tables: Callable[..., list[Table]] | None = None
     takes_delta: bool = False
     paired: bool = False
+
+    def release(self, column: Any, *, rng: Any, **parameters: Any) -> Any:
+        """One output."""
+        return self.prepared(column, **parameters).run(rng=rng)
 
 
 def _of_row(row: Mechanism) -> _Method:
     """A row of the registry as an audit sees it."""
     release, tables = row.release, None
+    prepared: Callable[..., Prepared[Any]] = partial(Prepared.of, release)
     if row.reads == "groups":
-        release, tables = _of_pairs(release), by_group if release is quantile_by else None
+        prepared, tables = _of_pairs(release), by_group if release is quantile_by else None
     elif row.reads == "keys":
-        release, tables = _select_keys, by_key
+        prepared, tables = _select_keys, by_key
     elif row.reads == "queries":
-        release = _of_queries(release)
+        prepared = _of_queries(release)
         tables = partial(halts, single=row.law is not None)
     elif row.reads == "order" and row.law is not None:
         tables = partial(on_lattice, row.law, dithers=row.release is not ind_exp)
     elif row.reads == "records":
         tables = partial(by_candidates, row.law) if row.law else partial(integers, name=row.name)
     elif row.release is cdf:
-        release = _cdf
-    return _Method(release, tables, "delta" in row.budgets, row.reads == "groups")
+        prepared = _cdf
+    return _Method(prepared, tables, "delta" in row.budgets, row.reads == "groups")
 
 
 METHODS = {name: _of_row(row) for name, row in MECHANISMS.items()} | {
-    front.__name__: _Method(front, takes_delta=True) for front in (quantile, median, percentile)
+    front.__name__: _Method(partial(Prepared.of, front), takes_delta=True)
+    for front in (quantile, median, percentile)
 }
 WITH_LAW = tuple(name for name, method in METHODS.items() if method.tables is not None)

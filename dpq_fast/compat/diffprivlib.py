@@ -89,6 +89,7 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._docs import spell_out
 from dpq_fast.data.columns import as_column, as_float64, of_any_time
 from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
 from dpq_fast.mechanisms.quantile import quantile as private_quantile
@@ -314,31 +315,6 @@ class _Cells(NamedTuple):
         return rows
 
 
-class _Checked(Exception):
-    """All that is public was checked, and this would be charged."""
-
-    def __init__(self, guarantee: privacy.Guarantee) -> None:
-        self.guarantee = guarantee
-
-
-class _StandIn(privacy.Accountant):
-    """In place of the accountant, for releases whose charges are made together.
-
-    Releases choose by its composition. Before they are paid for, one is halted where it would be
-    charged: it has checked all that is public then, and read no record.
-    """
-
-    def __init__(self, accountant: Any) -> None:
-        zcdp = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
-        super().__init__(1.0, 0.5, composition="zcdp" if zcdp else "basic")
-        self.paid = False
-
-    def charge(self, guarantee: privacy.Guarantee) -> None:
-        """Nothing, if it was paid for."""
-        if not self.paid:
-            raise _Checked(guarantee)
-
-
 class _Total(NamedTuple):
     """What a call guarantees, as what calibrates a mechanism says it."""
 
@@ -356,7 +332,7 @@ def _charge(accountant: Any, epsilon: float, guarantees: list[privacy.Guarantee]
 
 
 def _released(
-    release: Callable[..., Any],
+    of_records: Callable[..., Prepared[Any]],
     array: Any,
     *,
     epsilon: Any,
@@ -375,7 +351,7 @@ def _released(
     ndarray of float64
         The answers; levels first, if there are several.
     """
-    generator = _generator(random_state)
+    generator = default_rng(_generator(random_state))
     given = None if bounds is None else _Ends.of(bounds)
     epsilon = _epsilon(epsilon)
     payer = _accountant(accountant)
@@ -384,23 +360,22 @@ def _released(
         raise ValueError("zero-size array to reduction operation minimum which has no identity")
     # rounded down, so that no sum of the parts is more than the whole
     part = epsilon if cells.entries == 1 else math.nextafter(epsilon / cells.entries, 0.0)
-    stand_in = _StandIn(payer)
-    options: dict[str, Any] = dict(epsilon=part, accountant=stand_in, rng=generator)
+    # which a release may choose by the composition of
+    composing = payer if isinstance(payer, privacy.Accountant) else None
+    options: dict[str, Any] = dict(epsilon=part, accountant=composing)
     ends = [(0.0, 1.0)] * cells.entries if given is None else given.over(cells)  # or any others
     ends = [_apart(pair, least) for pair in ends]
-    guarantees = {}
-    for pair in dict.fromkeys(ends):
-        try:
-            release(np.empty(0), pair, cells.size, **options)
-        except _Checked as checked:
-            guarantees[pair] = checked.guarantee
+    guarantees = {
+        pair: of_records(np.empty(0), pair, cells.size, **options).guarantee
+        for pair in dict.fromkeys(ends)
+    }
     _charge(payer, epsilon, [guarantees[pair] for pair in ends])
-    stand_in.paid = True
     rows = cells.rows() if prepared is None else prepared(cells.rows())
     if given is None:
         ends = [_apart(_extremes(rows.reshape(-1)), least)] * cells.entries
     answers = [
-        release(row, pair, cells.size, **options) for row, pair in zip(rows, ends, strict=True)
+        of_records(row, pair, cells.size, **options).draw(generator)
+        for row, pair in zip(rows, ends, strict=True)
     ]
     found = np.moveaxis(np.array(answers, dtype=np.float64), 0, -1)
     return found.reshape(found.shape[:-1] + cells.shape)
@@ -431,8 +406,9 @@ def _quantiles(
     levels = _levels(*asked)
     q = levels.item() if levels.size == 1 else levels
 
-    def release(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Any:
-        return private_quantile(
+    def of_records(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Prepared[Any]:
+        return Prepared.of(
+            private_quantile,
             x,
             q,
             bounds=ends,
@@ -443,7 +419,7 @@ def _quantiles(
         )
 
     answers = _released(
-        release,
+        of_records,
         array,
         epsilon=epsilon,
         bounds=bounds,
@@ -646,8 +622,10 @@ def _in_numbers(
             return low * size, high * size
         return (0.0 if low >= 0.0 else -math.inf), (0.0 if high <= 0.0 else math.inf)
 
-    def release(x: Any, ends: tuple[float, float], size: int, **options: Any) -> float:
-        answer: Any = (private_mean if name == "mean" else private_sum)(
+    def of_records(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Prepared[float]:
+        low, high = limits(*ends, size)
+        answer: Prepared[Any] = Prepared.of(
+            private_mean if name == "mean" else private_sum,
             x,
             q=None,
             lower=ends[0],
@@ -657,11 +635,10 @@ def _in_numbers(
             nan_policy=nan_policy,
             **options,
         )
-        low, high = limits(*ends, size)
-        return float(min(max(answer, low), high))
+        return answer.then(lambda number: float(min(max(number, low), high)))
 
     answers = _released(
-        release,
+        of_records,
         array,
         epsilon=epsilon,
         bounds=bounds,

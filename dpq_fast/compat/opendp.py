@@ -49,6 +49,7 @@ from dpq_fast._arguments import in_our_words, refuse_misfit
 from dpq_fast._docs import spell_out
 from dpq_fast.compat._opendp_spaces import budget_of, neighbors_of, reader_of, refusal_of
 from dpq_fast.mechanisms._calls import as_called
+from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum
@@ -499,7 +500,7 @@ _checked: list[tuple[Any, ...]] = [()]
 
 
 def _check(release: Callable[..., Any], kind: str, options: dict[str, Any]) -> None:
-    """Check all that is public but the budget, by a release of no records.
+    """Check all that is public but the budget, by what a release would charge.
 
     A search for a budget makes some 60 measurements of the same arguments: they are checked once.
     """
@@ -508,7 +509,8 @@ def _check(release: Callable[..., Any], kind: str, options: dict[str, Any]) -> N
         return
     own = _spent(release, kind, 1.0, options)
     limit = _limit(kind, 1.0, options["neighbors"])
-    release(np.empty(0), **options | own | dict(rng=0, accountant=limit))
+    made = Prepared.of(release, np.empty(0), **options | own, accountant=limit)
+    privacy.charge(limit, made.spent)
     _checked[0] = asked
 
 

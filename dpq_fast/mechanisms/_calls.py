@@ -1,28 +1,20 @@
-"""What the calls of all mechanisms share: the arguments about the column, and their last steps."""
+"""What the calls of all mechanisms share: the arguments about the column, and what draws."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast import privacy
-from dpq_fast._arguments import refuse_misfit
 from dpq_fast._checks import check_size
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
-from dpq_fast.privacy.aggregates import AUTO, public_clip
 from dpq_fast.privacy.levels import Levels
-
-if TYPE_CHECKING:
-    from dpq_fast.privacy.accounting import Calibrated
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
@@ -84,62 +76,6 @@ def as_called(
     """As `with_options`, of all arguments but the first one, for type checkers as well."""
     declare: Any = with_options(taker)
     return cast("Callable[[Callable[..., Answer]], Callable[P, Answer]]", declare)
-
-
-def in_units(function: Function) -> Function:
-    """Let a function of numbers take times and durations, and give them.
-
-    Where the public arguments that say where a column lies are times, the column is read in steps
-    of the resolution, the function sees these, and its answer becomes times again: before it a
-    public map of each record, after it post-processing.
-    """
-    return _door(function, (INSTANTS, DURATIONS))
-
-
-def in_durations(function: Function) -> Function:
-    """As `in_units`, for what has no meaning for points in time."""
-    return _door(function, (DURATIONS,))
-
-
-def _door(function: Function, kinds: tuple[str, ...]) -> Function:
-    # of a sum they are ends of a clip, and no answers of a lattice lie between them
-    clips = inspect.signature(function).parameters.keys() >= {"bounds", "lower"}
-
-    def of_times(x: Any, *arguments: Any, **options: Any) -> Any:
-        if clips:
-            options = _ends_of(options)
-        x, unit, options = placed(x, **options)
-        if unit is None:
-            return function(x, *arguments, **options)
-        if unit.kind not in kinds:
-            raise TypeError(
-                f"{function.__name__} must be of numbers or {' or '.join(kinds)}, got {unit.kind}"
-            )
-        column = x.in_steps() if isinstance(x, Sample) else x
-        return unit.restored(function(column, *arguments, **options))
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        try:
-            if arguments and are_numbers(arguments[0], options):
-                return function(*arguments, **options)
-            return of_times(*arguments, **options)
-        except (TypeError, ValueError):
-            refuse_misfit(call, arguments, options)
-            raise
-
-    return cast(Function, call)
-
-
-def _ends_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a sum, with `bounds` as the ends of its clip."""
-    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
-    ends = public_clip(*(given[name] for name in ("bounds", "q", "lower", "upper")))
-    if given.pop("bounds") is None:
-        return options
-    return {name: given[name] for name in options if name != "bounds"} | dict(
-        zip(("q", "lower", "upper"), ends, strict=True)
-    )
 
 
 class Drawable(Protocol):
@@ -204,16 +140,3 @@ class OneRelease:
     def sample(self, rng: np.random.Generator) -> Any:
         """The output."""
         return self._levels.restore(self._draw(rng))
-
-
-def release(
-    law_of: Callable[[np.random.Generator], Drawable],
-    calibration: Calibrated,
-    accountant: privacy.Accountant | None,
-    rng: Any,
-    name: str | None = None,
-) -> Any:
-    """One output: all that is public was checked, the call is charged, and the records are read."""
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration, name)
-    return law_of(generator).sample(generator)

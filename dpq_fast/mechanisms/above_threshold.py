@@ -20,11 +20,12 @@ from dpq_fast._kernels.halting import Halting
 from dpq_fast.data.passes import pieces_of
 from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.above_threshold import Calibration
 
 
-@in_our_words
+@releases()
 def above_threshold(
     queries: Any,
     threshold: float,
@@ -37,7 +38,7 @@ def above_threshold(
     accountant: privacy.Accountant | None = None,
     neighbors: str = "swap",
     rng: Any = None,
-) -> int | None:
+) -> Prepared[int | None]:
     r"""Release the index of the first query that reaches a threshold, both with noise.
 
     Parameters
@@ -127,11 +128,11 @@ def above_threshold(
         noise=noise,
         neighbors=neighbors,
     )
-    steps = _release(queries, threshold, calibration, accountant, rng, "above_threshold")
-    return next(steps, None)
+    halting = _halting(queries, threshold, calibration, "above_threshold")
+    return halting.then(lambda steps: next(steps, None))
 
 
-@in_our_words
+@releases()
 def sparse_vector(
     queries: Any,
     threshold: float,
@@ -145,7 +146,7 @@ def sparse_vector(
     accountant: privacy.Accountant | None = None,
     neighbors: str = "swap",
     rng: Any = None,
-) -> NDArray[np.int64]:
+) -> Prepared[NDArray[np.int64]]:
     r"""Release the indices of the first several queries that reach a threshold.
 
     AboveThreshold again and again, each time from the query after the last halt, with fresh noise
@@ -197,8 +198,8 @@ def sparse_vector(
         noise=noise,
         neighbors=neighbors,
     )
-    steps = _release(queries, threshold, calibration, accountant, rng, "sparse_vector")
-    return np.fromiter(islice(steps, halts), dtype=np.int64)
+    halting = _halting(queries, threshold, calibration, "sparse_vector")
+    return halting.then(lambda steps: np.fromiter(islice(steps, halts), dtype=np.int64))
 
 
 class AboveThresholdLaw:
@@ -322,24 +323,21 @@ def number_of(query: Any) -> float:
     return _checks._real("queries", query)
 
 
-def _release(
-    queries: Any,
-    threshold: float,
-    calibration: Calibration,
-    accountant: privacy.Accountant | None,
-    rng: Any,
-    name: str,
-) -> Iterator[int]:
-    """The halts of one release, checked and charged, to be read one by one."""
+def _halting(
+    queries: Any, threshold: float, calibration: Calibration, name: str
+) -> Prepared[Iterator[int]]:
+    """The halts of one release, to be read one by one."""
     threshold = check_threshold(threshold)
     if isinstance(queries, np.ndarray):
         check_queries(queries)
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration, name)
-    start = partial(Halting, calibration.noise.name, *calibration.rates, generator)
-    if isinstance(queries, Iterator):
-        return _halts_of_iterator(start, (number_of(query) - threshold for query in queries))
-    return _halts_of_array(start, values_of(queries), threshold)
+
+    def draw(rng: np.random.Generator) -> Iterator[int]:
+        start = partial(Halting, calibration.noise.name, *calibration.rates, rng)
+        if isinstance(queries, Iterator):
+            return _halts_of_iterator(start, (number_of(query) - threshold for query in queries))
+        return _halts_of_array(start, values_of(queries), threshold)
+
+    return Prepared(calibration, draw, name)
 
 
 def _halts_of_array(

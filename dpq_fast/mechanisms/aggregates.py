@@ -17,22 +17,22 @@ import numpy as np
 import scipy
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import in_our_words, with_further
+from dpq_fast._arguments import with_further
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.units import Presence, Timed
+from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms._calls import as_called, in_durations, in_units, with_options
+from dpq_fast.mechanisms._calls import as_called, with_options
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw, check_kernel
 from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.noise.discrete import discrete_laplace
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
@@ -373,7 +373,7 @@ def count_terms(records: Records, scale: Fraction) -> list[NoisyTerm]:
     return [(records.total, scale)]
 
 
-@in_our_words
+@releases()
 @with_options(Records.reader)
 def count(
     x: Any,
@@ -386,7 +386,7 @@ def count(
     confidence: float | None = None,
     covers: str = "sample",
     **column: Unpack[RecordOptions],
-) -> int | Estimate:
+) -> Prepared[int | Estimate]:
     r"""Release how many records there are, without the missing ones.
 
     Parameters
@@ -455,14 +455,16 @@ def count(
     )
     request = of_sample(Request.of(confidence, covers))
     read = Records.reader(x if isinstance(x, Sample) else Timed(x, Presence()), **column)
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration, "count")
-    (number,) = _noisy(count_terms(read(), calibration.scale), generator)
-    if request is None:
-        return number
-    beside = laplace_sums.margin(calibration.scale, request.miss)
-    low, high = min(max(number - beside, 0), number), max(number + beside, 0)
-    return Estimate(number, low, high, request.confidence, request.covers)
+
+    def draw(rng: np.random.Generator) -> int | Estimate:
+        (number,) = _noisy(count_terms(read(), calibration.scale), rng)
+        if request is None:
+            return number
+        beside = laplace_sums.margin(calibration.scale, request.miss)
+        low, high = min(max(number - beside, 0), number), max(number + beside, 0)
+        return Estimate(number, low, high, request.confidence, request.covers)
+
+    return Prepared(calibration, draw, "count")
 
 
 def _clipped(
@@ -489,9 +491,8 @@ def _clipped(
     confidence: float | None = None,
     covers: str = "sample",
     **method_options: Any,
-) -> float | Estimate:
+) -> Prepared[float | Estimate]:
     """A sum or a mean, by its name."""
-    generator = default_rng(rng)
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clipping = Clipping(
         method_options,
@@ -510,30 +511,35 @@ def _clipped(
     if name == "sum":
         of_sample(request)
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, clipping.calibration, name)
-    records, clip = read(generator)
-    if name == "sum":
+
+    def draw_sum(rng: np.random.Generator) -> float | Estimate:
+        records, clip = read(rng)
         ((_, scale),) = terms = clipping.sum_terms(records, clip)
-        (total,) = _noisy(terms, generator)
+        (total,) = _noisy(terms, rng)
         if request is None:
             return clip.decode(total)
         beside = laplace_sums.margin(scale, request.miss)
         value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
         return Estimate(value, low, high, request.confidence, request.covers)
-    terms = clipping.mean_terms(records, clip)
-    first, second = _noisy(terms, generator)
-    value = clipping.mean_of(first, second, clip)
-    if request is None:
-        return value
-    scales = terms[0][1], terms[1][1]
-    low, high = clipping.mean_interval(first, second, scales, clip, request)
-    return Estimate.around(value, low, high, request)
+
+    def draw_mean(rng: np.random.Generator) -> float | Estimate:
+        records, clip = read(rng)
+        terms = clipping.mean_terms(records, clip)
+        first, second = _noisy(terms, rng)
+        value = clipping.mean_of(first, second, clip)
+        if request is None:
+            return value
+        scales = terms[0][1], terms[1][1]
+        low, high = clipping.mean_interval(first, second, scales, clip, request)
+        return Estimate.around(value, low, high, request)
+
+    return Prepared(clipping.calibration, draw_sum if name == "sum" else draw_mean, name)
 
 
-@in_durations
+@releases(DURATIONS)
 @with_further(clip_options)
 @as_called(_clipped)
-def sum(*arguments: Any, **options: Any) -> float | Estimate:
+def sum(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     r"""Release the sum of the records, clipped at a private quantile or at public bounds.
 
     Parameters
@@ -644,10 +650,10 @@ def sum(*arguments: Any, **options: Any) -> float | Estimate:
     return _clipped("sum", *arguments, **options)
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(clip_options)
 @as_called(_clipped)
-def mean(*arguments: Any, **options: Any) -> float | Estimate:
+def mean(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     r"""Release the mean of the records, clipped at a private quantile or at public bounds.
 
     Parameters

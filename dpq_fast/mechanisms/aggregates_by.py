@@ -7,7 +7,7 @@ each group is released by itself, as by `sum` or `mean`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import in_our_words, with_further
+from dpq_fast._arguments import with_further
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
-from dpq_fast.data.units import Presence, Timed
+from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
-from dpq_fast.mechanisms._calls import as_called, in_durations, in_units
+from dpq_fast.mechanisms._calls import as_called
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.aggregates import (
     LARGEST,
     Clip,
@@ -40,7 +41,6 @@ from dpq_fast.mechanisms.grouping import (
     rows_of,
 )
 from dpq_fast.noise.discrete import discrete_laplace
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.released.groups import GroupAnswers
@@ -90,7 +90,7 @@ class GroupValues(GroupAnswers):
 
 
 class _Rows:
-    """The public side of a column of records and one of keys; then, how they are read."""
+    """A column of records and one of keys, of which all that is public was checked."""
 
     def __init__(
         self, x: Any, by: Any, groups: Any, counts: Any, nan_policy: str, workers: int
@@ -100,14 +100,27 @@ class _Rows:
         self._rows: Any = rows_of(x, by, counts, nan_policy, threads)
         self._rows.check_keys(self._groups)
 
-    def read(
-        self, calibration: Any, rng: Any, answer: Callable[[Gathered | TableGroups], Answers]
-    ) -> GroupValues:
+    def prepared(
+        self,
+        calibration: Any,
+        answer: Callable[[Gathered | TableGroups, np.random.Generator], Answers],
+        request: Request | None,
+        name: str,
+    ) -> Prepared[GroupValues]:
         """The answers of all groups, from values and their intervals, if any."""
         selection = getattr(calibration, "selection", None)
-        groups, (values, *interval) = self._rows.read(self._groups, selection, rng, answer)
-        low, high = interval or (None, None)
-        return GroupValues(groups.keys.copy(), values, low, high, names=self._rows.names)
+
+        def draw(rng: np.random.Generator) -> GroupValues:
+            groups, (values, *ends) = self._rows.read(self._groups, selection, answer, rng)
+            asked: dict[str, Any] = {}
+            if request is not None:
+                low, high = ends
+                asked = dict(
+                    low=low, high=high, confidence=request.confidence, covers=request.covers
+                )
+            return GroupValues(groups.keys.copy(), values, names=self._rows.names, **asked)
+
+        return Prepared(calibration, draw, name)
 
 
 def _noisy(totals: NDArray[Any], scale: Fraction, rng: np.random.Generator) -> NDArray[Any]:
@@ -138,7 +151,7 @@ def _decoded(clip: Clip, points: NDArray[Any]) -> NDArray[np.float64]:
         return numbers / clip.per_unit if clip.per_unit else numbers * clip.step
 
 
-@in_our_words
+@releases()
 def count_by(
     x: Any,
     by: Any,
@@ -157,7 +170,7 @@ def count_by(
     covers: str = "sample",
     delta: float = 0.0,
     selection_share: float | None = None,
-) -> GroupValues:
+) -> Prepared[GroupValues]:
     r"""Release how many records each public group has, without the missing ones.
 
     Parameters
@@ -238,12 +251,10 @@ def count_by(
     )
     request = of_sample(Request.of(confidence, covers))
     rows = _Rows(Timed(x, Presence()), by, groups, counts, nan_policy, workers)
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration, "count_by")
     scale = _release_of(calibration).each.scale
 
-    def answer(read: Gathered | TableGroups) -> Answers:
-        numbers = _noisy(read.sums(NUMBERS)[1], scale, generator)
+    def answer(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
+        numbers = _noisy(read.sums(NUMBERS)[1], scale, rng)
         if request is None:
             return (numbers,)
         beside = laplace_sums.margin(scale, request.miss)
@@ -251,13 +262,7 @@ def count_by(
         low = np.minimum(np.maximum(numbers - beside, zero), numbers)
         return numbers, low, np.maximum(numbers + beside, zero)
 
-    return _asked(rows.read(calibration, generator, answer), request)
-
-
-def _asked(found: GroupValues, request: Request | None) -> GroupValues:
-    if request is None:
-        return found
-    return replace(found, confidence=request.confidence, covers=request.covers)
+    return rows.prepared(calibration, answer, request, "count_by")
 
 
 def _release_of(calibration: Any) -> privacy.aggregates_by.Calibration:
@@ -295,7 +300,7 @@ def _clipped(
     delta: float = 0.0,
     selection_share: float | None = None,
     **method_options: Any,
-) -> GroupValues:
+) -> Prepared[GroupValues]:
     """A sum or a mean of each group, by its name."""
     request = Request.of(confidence, covers)
     if name == "sum_by":
@@ -325,34 +330,31 @@ def _clipped(
     own: dict[str, Any] = clip | each.own
     clipping = Clipping(method_options, **own)
     rows = _Rows(x, by, groups, counts, nan_policy, workers)
-    generator = None if rng is None and each.each.clip is not None else default_rng(rng)
-    privacy.charge(accountant, calibration, name)
     release = sum if name == "sum_by" else mean
 
-    def apart(read: Gathered | TableGroups) -> Answers:
+    def apart(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
-            return release(
+            return Prepared.of(
+                release,
                 values,
                 counts=weights,
                 nan_policy=nan_policy,
-                rng=rng,
                 confidence=confidence,
                 covers=covers,
                 **own,
                 **method_options,
-            )
+            ).draw(rng)
 
-        answers = one_by_one(answer, read, generator)
+        answers = one_by_one(answer, read, rng)
         return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
 
-    def at_once(read: Gathered | TableGroups) -> Answers:
-        assert generator is not None
+    def at_once(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         common, omits = clipping.clip([]), nan_policy != "raise"
         totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
         if name == "sum_by":
             scale = each.each.sum_scale(common.first, common.last, omits)
-            points = _noisy(totals, scale, generator)
+            points = _noisy(totals, scale, rng)
             if request is None:
                 return (_decoded(common, points),)
             beside = laplace_sums.margin(scale, request.miss)
@@ -360,7 +362,7 @@ def _clipped(
             return tuple(_decoded(common, part) for part in (points, low, high))
         scales = each.each.mean_scales(common.width, omits)
         pair = clipping.mean_pair(totals, numbers, common)
-        first, second = (_noisy(p, s, generator) for p, s in zip(pair, scales, strict=True))
+        first, second = (_noisy(p, s, rng) for p, s in zip(pair, scales, strict=True))
         values = _means(clipping, first, second, common)
         if request is None:
             return (values,)
@@ -372,13 +374,13 @@ def _clipped(
         return values, np.minimum(low, values), np.maximum(high, values)
 
     answer = at_once if clipping.method is None else apart
-    return _asked(rows.read(calibration, generator, answer), request)
+    return rows.prepared(calibration, answer, request, name)
 
 
-@in_durations
+@releases(DURATIONS)
 @with_further(clip_options)
 @as_called(_clipped)
-def sum_by(*arguments: Any, **options: Any) -> GroupValues:
+def sum_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
     r"""Release the sum of the records of each public group, clipped.
 
     Parameters
@@ -439,10 +441,10 @@ def sum_by(*arguments: Any, **options: Any) -> GroupValues:
     return _clipped("sum_by", *arguments, **options)
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(clip_options)
 @as_called(_clipped)
-def mean_by(*arguments: Any, **options: Any) -> GroupValues:
+def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
     r"""Release the mean of the records of each public group, clipped.
 
     Parameters

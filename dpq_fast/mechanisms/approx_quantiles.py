@@ -13,11 +13,13 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms._calls import SampleLaw, in_units
-from dpq_fast.mechanisms.intervals import released
+from dpq_fast.mechanisms._calls import SampleLaw
+from dpq_fast.mechanisms._prepared import Prepared, releases
+from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_ends,
     unbounded_quantile,
@@ -139,7 +141,7 @@ def drift(n: int, rates: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.ceil(np.minimum(DRIFT / rates, n)).astype(np.int64)
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(lambda: names_of(unbounded_quantile))
 def approx_quantiles(
     x: Any,
@@ -165,7 +167,7 @@ def approx_quantiles(
     interval_share: float | None = None,
     expected_n: int | None = None,
     **base_options: Any,
-) -> Any:
+) -> Prepared[Any]:
     r"""Release quantiles one after the other: the middle one, then those of the parts it makes.
 
     Parameters
@@ -274,13 +276,12 @@ def approx_quantiles(
     )
     if _checks.check_choice("base", base, BASES) == "unbounded":
         limits = unbounded_ends(**place)
-        return unbounded_quantile(
+        return Prepared.of(
+            unbounded_quantile,
             x,
             levels,
             epsilon=epsilon,
             rho=rho,
-            accountant=accountant,
-            rng=rng,
             **person,
             **records,
             **limits,
@@ -293,15 +294,13 @@ def approx_quantiles(
         budget = dict[str, Any](epsilon=epsilon, rho=rho, **person)
         return _reader(x, levels, budget, records | place)
 
-    return released(
+    return with_interval(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
         x=x,
         epsilon=epsilon,
         rho=rho,
-        accountant=accountant,
-        rng=rng,
         expected_n=expected_n,
         **person,
         **records,

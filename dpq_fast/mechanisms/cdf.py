@@ -21,12 +21,12 @@ from dpq_fast._arguments import with_further
 from dpq_fast._kernels import uniform
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms._calls import in_units
+from dpq_fast.data.units import DURATIONS, INSTANTS
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.mechanisms.factorized import numbers_below, weighted_sums, weights_of
 from dpq_fast.noise.counts import CountNoise, Gaussian
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.agg_tree import AggTree
@@ -364,7 +364,7 @@ _METHODS: dict[str, Callable[..., CDF]] = {
 }
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(privacy.cdf.all_options)
 def cdf(
     x: Any,
@@ -385,7 +385,7 @@ def cdf(
     rng: Any = None,
     workers: int = 1,
     **method_options: Any,
-) -> CDF:
+) -> Prepared[CDF]:
     r"""Release a distribution function.
 
     Parameters
@@ -566,6 +566,5 @@ def cdf(
         workers=workers,
     )
     read = _reader(calibration.method, column, calibration.options)
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
-    return _METHODS[calibration.method](read, calibration, generator)
+    release = _METHODS[calibration.method]
+    return Prepared(calibration, lambda rng: release(read, calibration, rng))

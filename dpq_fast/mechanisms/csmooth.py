@@ -13,9 +13,10 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels import smooth as kernel
 from dpq_fast.data.order import Order, SortedOrder, WholeOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms._calls import in_units, with_options
+from dpq_fast.data.units import DURATIONS, INSTANTS
+from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.noise import continuous
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def tune_t(
     return levels.restore(grid[log_deviation.argmin(axis=1)])
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_options(Sample.reader)
 def csmooth(
     x: Any,
@@ -296,7 +297,7 @@ def csmooth(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     **column: Unpack[ColumnOptions],
-) -> Any:
+) -> Prepared[Any]:
     r"""Release quantiles with noise scaled to their smooth sensitivity.
 
     Parameters
@@ -389,12 +390,13 @@ def csmooth(
         levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
     read = Sample.reader(x, **column)
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
-    sample = read(levels.values)
-    noise = [laplace_log_normal(*shape, generator) for shape in calibration.shapes]
-    released = _released(sample, levels.values, calibration.smoothness, noise, generator)
-    return levels.restore(released)
+
+    def draw(rng: np.random.Generator) -> Any:
+        sample = read(levels.values)
+        noise = [laplace_log_normal(*shape, rng) for shape in calibration.shapes]
+        return levels.restore(_released(sample, levels.values, calibration.smoothness, noise, rng))
+
+    return Prepared(calibration, draw)
 
 
 def smooth_gaussian(

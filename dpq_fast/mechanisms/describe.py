@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import in_our_words
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.quantile import quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.guarantees import Guarantee
@@ -40,16 +39,13 @@ class Part(NamedTuple):
     ----------
     column : str, or what else pandas takes for a name
     statistic : str
-    release : callable
-        Takes a column and `rng`.
-    epsilon : float
-        What it spends.
+    prepared : callable
+        Takes a column, and of groups their keys.
     """
 
     column: str
     statistic: str
-    release: Callable[..., Any]
-    epsilon: float
+    prepared: Callable[..., Prepared[Any]]
 
 
 class Spent(NamedTuple):
@@ -58,7 +54,7 @@ class Spent(NamedTuple):
     guarantee: Guarantee
 
 
-@in_our_words
+@releases()
 def describe(
     frame: Any,
     *,
@@ -82,7 +78,7 @@ def describe(
     accountant: Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
-) -> Any:
+) -> Prepared[Any]:
     r"""Release count, mean and quantiles of several columns of a frame, under one budget.
 
     Parameters
@@ -183,7 +179,7 @@ def describe(
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
     given, frame = frame, table_of(frame, workers) or frame
     there = _names(frame)
-    names = _columns(there, bounds, columns)
+    names = _described(there, bounds, columns)
     keys = _keys(there, by, groups, delta, public_by)
     library = _library(given)  # once names are known to be distinct
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
@@ -211,49 +207,46 @@ def describe(
         }
         for statistic, part in split:
             spend = dict[str, Any](epsilon=part, **own, **options[statistic])
-            parts.append(Part(name, statistic, partial(functions[statistic], **spend), part))
-    none: list[Any] = [[]] * len(keys) if len(keys) > 1 and groups is not None else []
-    for each in parts:  # what is public is refused before a record is read
-        if keys:
-            each.release([], none, groups=[] if groups is None else groups)
-        else:
-            each.release([])
+            parts.append(Part(name, statistic, partial(Prepared.of, functions[statistic], **spend)))
+
+    column_of = _reader(frame)
+    of_keys = _keys_of(frame, column_of, keys)
+
+    def prepared(groups: Any) -> list[Prepared[Any]]:
+        given = dict(by=of_keys, groups=groups) if keys else {}
+        return [each.prepared(column_of(each.column), **given) for each in parts]
+
     if isinstance(frame, Mapping):  # whose columns may be of several frames
         own_keys = _checks.named_keys([frame[key] for key in keys])
         for name in names:
             _checks.aligned(frame[name], own_keys, name)
-    generator = default_rng(rng)
-    relation = privacy.guarantee("count", epsilon=epsilon, **person).neighbors
-    spent = [Guarantee(each.epsilon, neighbors=relation) for each in parts]
+    # what is public is refused before a record is read
+    known = prepared([] if groups is None else groups)
+    spent = [each.guarantee for each in known]
     if selection is not None:
         spent.append(privacy.guarantee("select_keys", **selection))
-    whole = Spent(privacy.compose(spent, delta=delta if selection else 0.0))
-    privacy.charge(accountant, whole, "describe")
-    in_table = isinstance(frame, Table)
-    if in_table:
-        column_of, of_keys = frame.__getitem__, frame[keys]
-    else:
-        column_of = _reader(frame, [*names, *keys])
-        own_keys = [column_of(key) for key in keys]
-        of_keys = own_keys[0] if len(keys) == 1 else own_keys
-    if selection is not None:
-        groups = select_keys(of_keys, rng=generator, **selection)
-    listed: list[tuple[Any, ...]] = [()]
-    if keys:
-        public = Groups(groups)
-        listed = [(key,) if public.single else key for key in public.keys.tolist()]
-    cells: dict[str, list[Any]] = {"column": [name for name in names for _ in listed]}
-    for at, key in enumerate(keys):
-        cells[key] = [row[at] for _ in names for row in listed]
-    given = dict[str, Any](by=of_keys, groups=groups) if keys else {}
-    calls = [
-        partial(each.release, column_of(each.column), rng=generator, **given) for each in parts
-    ]
-    answers = together(*calls) if in_table else (call() for call in calls)
-    for each, answer in zip(parts, answers, strict=True):
-        for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
-            cells.setdefault(label, []).extend(found)
-    return _framed(library, cells)
+
+    def draw(rng: np.random.Generator) -> Any:
+        kept, made = groups, known
+        if selection is not None:
+            kept = Prepared.of(select_keys, of_keys, **selection).draw(rng)
+            made = prepared(kept)
+        listed: list[tuple[Any, ...]] = [()]
+        if keys:
+            public = Groups(kept)
+            listed = [(key,) if public.single else key for key in public.keys.tolist()]
+        cells: dict[str, list[Any]] = {"column": [name for name in names for _ in listed]}
+        for at, key in enumerate(keys):
+            cells[key] = [row[at] for _ in names for row in listed]
+        draws = [partial(each.draw, rng) for each in made]
+        answers = together(*draws) if isinstance(frame, Table) else (each() for each in draws)
+        for each, answer in zip(parts, answers, strict=True):
+            for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
+                cells.setdefault(label, []).extend(found)
+        return _framed(library, cells)
+
+    whole = privacy.compose(spent, delta=delta if selection else 0.0)
+    return Prepared(Spent(whole), draw, "describe")
 
 
 def _names(frame: Any) -> list[Any]:
@@ -270,7 +263,7 @@ def _names(frame: Any) -> list[Any]:
     return names
 
 
-def _columns(there: list[Any], bounds: Any, columns: Any) -> list[Any]:
+def _described(there: list[Any], bounds: Any, columns: Any) -> list[Any]:
     """The columns to describe: public names that the frame has, and bounds."""
     if not isinstance(bounds, Mapping):
         raise TypeError(
@@ -337,16 +330,24 @@ def _down(exact: Fraction) -> float:
     return part if Fraction(part) <= exact else math.nextafter(part, 0.0)
 
 
-def _reader(frame: Any, names: list[Any]) -> Callable[[Any], Any]:
-    """What gives a column of a frame; those that are lazy are asked for all columns at once."""
-    if isinstance(frame, Mapping):
+def _reader(frame: Any) -> Callable[[Any], Any]:
+    """What gives a column of a frame, not read yet where it is lazy."""
+    if isinstance(frame, (Mapping, Table)):
         return frame.__getitem__
     narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
     known = narwhals.from_native(frame)
     if isinstance(known, narwhals.LazyFrame):
-        known = known.select(names).collect()
+        return lambda name: known.select(name).to_native()
     there = list(_checks.names_of(known))  # by place: names of pandas may be numbers, or tuples
     return lambda name: known[:, there.index(name)].to_native()
+
+
+def _keys_of(frame: Any, column_of: Callable[[Any], Any], keys: list[Any]) -> Any:
+    """The columns of keys, as a release by group takes them."""
+    if isinstance(frame, Table) and keys:
+        return frame[keys]
+    of_keys = [column_of(key) for key in keys]
+    return of_keys[0] if len(of_keys) == 1 else of_keys
 
 
 def _labelled(

@@ -31,7 +31,6 @@ from dpq_fast.data.tables import (
 from dpq_fast.data.tables import count_keys as keys_of_table
 from dpq_fast.data.units import untimed
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.noise.rng import default_rng
 
 # Of tables: groups of up to `FEW_RECORDS` are brought here whole, `HELD_RECORDS` at a time; of
 # larger groups `LARGE_GROUPS` share their passes. More take more memory, fewer take more passes.
@@ -113,14 +112,12 @@ def by_chunk(
     return Rows(values, members, weights), last
 
 
-def child(seeds: bytes | None, number: int) -> np.random.Generator:
-    """The generator of one chunk: the thread's own, or one keyed from the caller's.
+def child(seeds: bytes, number: int) -> np.random.Generator:
+    """The generator of one chunk, keyed from the caller's.
 
     Differs from ``Generator.spawn``, which does not look at the key of a ChaCha generator that
     the caller brings: its children come from the operating system, in 128 bits.
     """
-    if seeds is None:
-        return default_rng()
     key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
@@ -183,9 +180,9 @@ class Gathered(NamedTuple):
 
     def released(
         self,
-        of_several: Callable[[Gathered, np.random.Generator | None], Answers],
+        of_several: Callable[[Gathered, np.random.Generator], Answers],
         of_one: Callable[[int, TablePasses, np.random.Generator], Answers],
-        rng: np.random.Generator | None,
+        rng: np.random.Generator,
     ) -> Answers:
         """The answers of all groups: as in `TableGroups`."""
         return of_several(self, rng)
@@ -208,11 +205,11 @@ def records_of(rows: Rows, groups: int) -> list[Records]:
 def one_by_one(
     answer: Callable[[int, Records, np.random.Generator], Any],
     groups: Gathered | TableGroups,
-    rng: np.random.Generator | None,
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """What is answered for each group, in their order, given its number and its records."""
 
-    def of_several(gathered: Gathered, rng: np.random.Generator | None) -> Answers:
+    def of_several(gathered: Gathered, rng: np.random.Generator) -> Answers:
         return (np.array(each_group(answer, gathered, rng), dtype=np.float64),)
 
     def of_one(number: int, passes: TablePasses, rng: np.random.Generator) -> Answers:
@@ -224,11 +221,11 @@ def one_by_one(
 def each_group(
     answer: Callable[[int, Records, np.random.Generator], Any],
     gathered: Gathered,
-    rng: np.random.Generator | None,
+    rng: np.random.Generator,
 ) -> list[Any]:
     """What is answered for each group; a generator for each chunk."""
     keys, numbers = gathered.keys, gathered.numbers
-    seeds = None if rng is None else rng.bytes(32 * keys.chunks)
+    seeds = rng.bytes(32 * keys.chunks)
 
     def chunk(number: int) -> list[Any]:
         first = number * keys.chunk
@@ -283,8 +280,8 @@ class HeldRows:
         self,
         groups: Groups | None,
         selection: privacy.key_selection.Calibration | None,
-        rng: Any,
-        answer: Callable[[Gathered], Answers],
+        answer: Callable[[Gathered, np.random.Generator], Answers],
+        rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """The groups, which are selected where they were not listed, and their answers."""
         column = as_column(self._x)
@@ -296,7 +293,7 @@ class HeldRows:
         with Pool(self._threads) as pool:
             keys, keys_of = groups.lookup(self._columns, column.size, pool.map)
             rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool)
-            return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))))
+            return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
 
 
 class TableRows:
@@ -334,8 +331,8 @@ class TableRows:
         self,
         groups: Groups | None,
         selection: privacy.key_selection.Calibration | None,
-        rng: Any,
-        answer: Callable[[TableGroups], Answers],
+        answer: Callable[[TableGroups, np.random.Generator], Answers],
+        rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """As of `HeldRows`."""
         sizes = None
@@ -348,9 +345,8 @@ class TableRows:
                 number = dict(zip(found.keys, found.counts.tolist(), strict=True))
                 sizes = np.array([number[key] for key in kept], dtype=np.int64)
         column = GroupedColumn(self._x, self._by, self._unit, groups)
-        return groups, answer(
-            TableGroups(column, len(groups), sizes, self._nan_policy, self._threads)
-        )
+        read = TableGroups(column, len(groups), sizes, self._nan_policy, self._threads)
+        return groups, answer(read, rng)
 
 
 class TableGroups(NamedTuple):
@@ -379,9 +375,9 @@ class TableGroups(NamedTuple):
 
     def released(
         self,
-        of_several: Callable[[Gathered, np.random.Generator | None], Answers],
+        of_several: Callable[[Gathered, np.random.Generator], Answers],
         of_one: Callable[[int, TablePasses, np.random.Generator], Answers],
-        rng: np.random.Generator | None,
+        rng: np.random.Generator,
     ) -> Answers:
         """The answers of all groups.
 
@@ -391,7 +387,7 @@ class TableGroups(NamedTuple):
             Answers groups whose rows are here.
         of_one : callable
             Answers one group, given its number and passes over its records: arrays of one entry.
-        rng : Generator or None
+        rng : Generator
 
         Returns
         -------
@@ -406,7 +402,6 @@ class TableGroups(NamedTuple):
         sizes = self.sizes
         if sizes is None:
             _, sizes = self.sums(NUMBERS)
-        generator = default_rng(rng)
         few = np.flatnonzero(sizes <= FEW_RECORDS)
         large = np.flatnonzero(sizes > FEW_RECORDS)
         slices = np.split(few, 1 + np.flatnonzero(np.diff(np.cumsum(sizes[few]) // HELD_RECORDS)))
@@ -433,7 +428,7 @@ class TableGroups(NamedTuple):
         for several, crowd in zip_longest(slices, crowds, fillvalue=few[:0]):
             releases = [partial(here, several)] if several.size or not sizes.size else []
             releases += [
-                partial(of_one, number, self.column.passes(number), generator)
+                partial(of_one, number, self.column.passes(number), rng)
                 for number in crowd.tolist()
             ]
             found += together(*releases)

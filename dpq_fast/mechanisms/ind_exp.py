@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.sample import Reader, Sample
+from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
-from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, in_units, with_options
-from dpq_fast.mechanisms.intervals import released
+from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, with_options
+from dpq_fast.mechanisms._prepared import Prepared, releases
+from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
@@ -102,7 +104,7 @@ def _log_permanent(log_entries: NDArray[np.float64]) -> float:
     return float(subsets[-1])
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_options(Sample.reader)
 def ind_exp(
     x: Any,
@@ -121,7 +123,7 @@ def ind_exp(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     **column: Unpack[ColumnOptions],
-) -> Any:
+) -> Prepared[Any]:
     r"""Release quantiles with one private selection per level, and sort them.
 
     Parameters
@@ -243,7 +245,7 @@ def ind_exp(
         )
 
     request = Request.of(confidence, covers, interval_share)
-    return released(
+    return with_interval(
         value_of,
         levels,
         request,
@@ -253,8 +255,6 @@ def ind_exp(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        accountant=accountant,
-        rng=rng,
         counts=column.get("counts"),
         expected_n=expected_n,
     )

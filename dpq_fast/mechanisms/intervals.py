@@ -17,8 +17,8 @@ from dpq_fast.data.order import CoarseOrder
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.halting import HaltingLaw
-from dpq_fast.mechanisms._calls import Drawable, release
-from dpq_fast.noise.rng import default_rng
+from dpq_fast.mechanisms._calls import Drawable
+from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.accounting import Calibrated, mechanism_of
 from dpq_fast.privacy.intervals import Request, Search
@@ -50,7 +50,7 @@ class Counted(Drawable, Protocol):
     column: Sample | Records
 
 
-def released(
+def with_interval(
     value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], Counted]]],
     levels: Levels,
     request: Request | None,
@@ -61,13 +61,11 @@ def released(
     rho: float | None = None,
     neighbors: str,
     max_contributions: int,
-    accountant: privacy.Accountant | None,
-    rng: Any,
     counts: Any = None,
     expected_n: int | None = None,
     limits: tuple[float, float] = (-math.inf, math.inf),
     **_others: Any,
-) -> Any:
+) -> Prepared[Any]:
     """A value, or an estimate where one is asked for: one charge, one budget.
 
     Parameters
@@ -79,7 +77,7 @@ def released(
     request : Request or None
     x, counts
         The column, for how many rows it has.
-    epsilon, delta, rho, neighbors, max_contributions, accountant, rng
+    epsilon, delta, rho, neighbors, max_contributions
         Of the call.
     expected_n : int, optional
         About how many records there are.
@@ -88,7 +86,8 @@ def released(
 
     Returns
     -------
-    float, ndarray of float64 or Estimate
+    Prepared
+        Of a float, an ndarray of float64 or an Estimate.
 
     Notes
     -----
@@ -98,7 +97,7 @@ def released(
         if expected_n is not None:
             raise ValueError("confidence must be given with expected_n, got None")
         calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
-        return release(law_of, calibration, accountant, rng)
+        return Prepared(calibration, lambda rng: law_of(rng).sample(rng))
     if expected_n is None:
         expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
     person = neighbors, max_contributions
@@ -116,16 +115,19 @@ def released(
         max_contributions=max_contributions,
         expected_n=expected_n,
     )
-    generator = default_rng(rng)
-    privacy.charge(accountant, calibration, mechanism_of(value))
-    law = law_of(generator)
-    answer = law.sample(generator)
-    values = levels.distinct(answer)
-    assert values is not None
-    low, high = searched(law.column, values, calibration.search, limits, generator)
-    return Estimate(
-        answer, levels.restore(low), levels.restore(high), request.confidence, request.covers
-    )
+    asked, search = request, calibration.search
+
+    def draw(rng: np.random.Generator) -> Estimate:
+        law = law_of(rng)
+        answer = law.sample(rng)
+        values = levels.distinct(answer)
+        assert values is not None
+        low, high = searched(law.column, values, search, limits, rng)
+        return Estimate(
+            answer, levels.restore(low), levels.restore(high), asked.confidence, asked.covers
+        )
+
+    return Prepared(calibration, draw, mechanism_of(value))
 
 
 def searched(

@@ -13,12 +13,14 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.sample import Reader, Sample
+from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws import choice, few, path
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.laws.plan import PLAN
-from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, in_units, with_options
-from dpq_fast.mechanisms.intervals import released
+from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, with_options
+from dpq_fast.mechanisms._prepared import Prepared, releases
+from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 
@@ -66,7 +68,7 @@ class JointExpLaw(SampleLaw):
         return self._paths.draw(rng, rows)
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_options(Sample.reader)
 def joint_exp(
     x: Any,
@@ -83,7 +85,7 @@ def joint_exp(
     interval_share: float | None = None,
     expected_n: int | None = None,
     **column: Unpack[ColumnOptions],
-) -> Any:
+) -> Prepared[Any]:
     r"""Release m quantiles at once with JointExp.
 
     One draw of the exponential mechanism over non-decreasing m-tuples in `bounds`, scored by how
@@ -215,7 +217,7 @@ def joint_exp(
         )
 
     request = Request.of(confidence, covers, interval_share)
-    return released(
+    return with_interval(
         value_of,
         levels,
         request,
@@ -223,8 +225,6 @@ def joint_exp(
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        accountant=accountant,
-        rng=rng,
         counts=column.get("counts"),
         expected_n=expected_n,
     )

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import in_our_words, names_of, with_further
+from dpq_fast._arguments import names_of, with_further
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms._calls import in_units
+from dpq_fast.data.units import DURATIONS, INSTANTS
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
@@ -119,7 +120,7 @@ def all_options() -> list[str]:
     return [name for method in METHODS[1:] for name in options_of(method)]
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(all_options)
 def quantile(
     x: Any,
@@ -146,7 +147,7 @@ def quantile(
     covers: str = "sample",
     interval_share: float | None = None,
     **method_options: Any,
-) -> Any:
+) -> Prepared[Any]:
     """Release private quantiles of a column of numbers, times or durations.
 
     Parameters
@@ -297,9 +298,6 @@ def quantile(
             expected_n=expected_n,
         )
     row = MECHANISMS[chosen]
-    release = row.release_of_numbers  # times have become numbers here
-    if isinstance(accountant, _Asked):
-        accountant.mechanism = chosen
     if method == "auto":
         delta = 0.0
         composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
@@ -317,8 +315,6 @@ def quantile(
         "counts": counts,
         "nan_policy": nan_policy,
         "max_contributions": max_contributions,
-        "accountant": accountant,
-        "rng": rng,
         "workers": workers,
         **row.budget(epsilon, delta, rho),
         **method_options,
@@ -336,19 +332,22 @@ def quantile(
                 )
     if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
-        return release(x, levels, **options)
-    options["bounds"], options["resolution"], options["prior"] = bounds, resolution, prior
-    if row.reads == "leaves":
-        _checks.check_flag("assume_sorted", assume_sorted)
-        if dither is not None and _checks.check_flag("dither", dither):
-            raise ValueError(f"dither must be left out for method {chosen!r}, got True")
-        return release(x, levels, expected_n=expected_n, **options)
-    return release(x, levels, dither=dither, assume_sorted=assume_sorted, **options)
+    else:
+        options.update(bounds=bounds, resolution=resolution, prior=prior)
+        if row.reads == "leaves":
+            _checks.check_flag("assume_sorted", assume_sorted)
+            if dither is not None and _checks.check_flag("dither", dither):
+                raise ValueError(f"dither must be left out for method {chosen!r}, got True")
+            options.update(expected_n=expected_n)
+        else:
+            options.update(dither=dither, assume_sorted=assume_sorted)
+    # times have become numbers here
+    return dataclasses.replace(Prepared.of_numbers(row.release, x, levels, **options), name=chosen)
 
 
-@in_our_words
+@releases()
 @with_further(lambda: names_of(quantile))
-def percentile(x: Any, q: Any, **options: Any) -> Any:
+def percentile(x: Any, q: Any, **options: Any) -> Prepared[Any]:
     """Release private percentiles: `quantile` at ``q / 100``, with the same options.
 
     Parameters
@@ -378,12 +377,12 @@ def percentile(x: Any, q: Any, **options: Any) -> Any:
         raise TypeError(f"q must be real numbers, got dtype {percentages.dtype}")
     if not ((percentages >= 0) & (percentages <= 100)).all():
         raise ValueError("q must lie in [0, 100]")
-    return quantile(x, percentages / 100.0, **options)
+    return Prepared.of(quantile, x, percentages / 100.0, **options)
 
 
-@in_our_words
+@releases()
 @with_further(lambda: [name for name in names_of(quantile) if name != "q"])
-def median(x: Any, **options: Any) -> float:
+def median(x: Any, **options: Any) -> Prepared[float]:
     """Release a private median: `quantile` at 0.5, with the same options.
 
     Parameters
@@ -407,62 +406,8 @@ def median(x: Any, **options: Any) -> float:
     >>> bool(low <= value <= high)
     True
     """
-    middle: float = quantile(x, 0.5, **options)
-    return middle
+    return Prepared.of(quantile, x, 0.5, **options)
 
 
 # The calls that choose a mechanism.
 FRONT = {function.__name__: function for function in (quantile, percentile, median)}
-
-
-class _Charged(Exception):
-    """A call has got as far as its charge."""
-
-
-class _Asked(privacy.Accountant):
-    """An accountant that ends a call where it charges, before a record is read.
-
-    Attributes
-    ----------
-    mechanism : str
-        What `quantile` chose.
-    guarantee : Guarantee
-        What it charged.
-    """
-
-    mechanism: str
-    guarantee: privacy.Guarantee
-
-    def __init__(self) -> None:
-        super().__init__(1.0)  # of which nothing is spent
-
-    def charge(self, guarantee: privacy.Guarantee) -> None:
-        self.guarantee = guarantee
-        raise _Charged
-
-
-def charged(name: str, /, *, n: int | None = None, **public: Any) -> privacy.Guarantee:
-    """What a call of `quantile`, `percentile` or `median` charges.
-
-    The call itself is made, without records, as far as its charge: so this is never another one.
-
-    Parameters
-    ----------
-    name : str
-        That of the function.
-    n : int, optional
-        How many rows its column has, where it goes by that.
-    **public
-        Its other arguments, but for the column.
-
-    Returns
-    -------
-    Guarantee
-    """
-    asked = _Asked()
-    column = iter(()) if n is None else range(_checks.check_count("n", n, 0))
-    try:
-        FRONT[name](column, accountant=asked, **public)
-    except _Charged:
-        return dataclasses.replace(asked.guarantee, mechanism=asked.mechanism)
-    raise AssertionError("a release must charge its accountant; please report this")

@@ -25,10 +25,11 @@ from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
+from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms._calls import in_units
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.grouping import (
     Answers,
     Gathered,
@@ -41,7 +42,6 @@ from dpq_fast.mechanisms.grouping import (
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
@@ -58,7 +58,7 @@ def _method_options() -> list[str]:
     return all_options()
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_further(_method_options)
 def quantile_by(
     x: Any,
@@ -88,7 +88,7 @@ def quantile_by(
     expected_n: int | None = None,
     selection_share: float | None = None,
     **method_options: Any,
-) -> GroupQuantiles:
+) -> Prepared[GroupQuantiles]:
     r"""Release the quantiles of each public group of a column, by one release per group.
 
     Parameters
@@ -326,19 +326,19 @@ def quantile_by(
     rows: Any = rows_of(x, by, counts, nan_policy, threads)
     listed = None if groups is None else names
     rows.check_keys(listed)
-    generator = None if rng is None else default_rng(rng)
-    privacy.charge(accountant, calibration, "quantile_by")
     selection = getattr(calibration, "selection", None)
-    names, (answers, *ends) = rows.read(
-        listed, selection, generator, lambda read: release.all(read, generator)
-    )
-    levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    values = levels.restore(release.decode(answers))
-    found = GroupQuantiles(names.keys.copy(), levels_asked, values, names=rows.names)
-    if confidence is None:
-        return found
-    low, high = map(levels.restore, ends)
-    return replace(found, low=low, high=high, confidence=confidence, covers=covers)
+
+    def draw(rng: np.random.Generator) -> GroupQuantiles:
+        names, (answers, *ends) = rows.read(listed, selection, release.all, rng)
+        levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
+        values = levels.restore(release.decode(answers))
+        found = GroupQuantiles(names.keys.copy(), levels_asked, values, names=rows.names)
+        if confidence is None:
+            return found
+        low, high = map(levels.restore, ends)
+        return replace(found, low=low, high=high, confidence=confidence, covers=covers)
+
+    return Prepared(calibration, draw, "quantile_by")
 
 
 def method_of(method: str | None, dither: bool | None, accountant: Any = None) -> str | None:
@@ -399,19 +399,19 @@ class _OneByOne:
         self._levels, self._with_ends = levels, with_ends
         self._pairs, self._is_one = pairs, is_one
 
-        def release(values: Any, **records: Any) -> Any:
-            return quantile(values, levels.values, **records, **options)
+        def prepared(values: Any, **records: Any) -> Prepared[Any]:
+            return Prepared.of(quantile, values, levels.values, **records, **options)
 
-        self._release = release
+        self._prepared = prepared
         for pair in dict.fromkeys(map(_hashable, pairs)):  # refuses all that is public
-            self._release([], bounds=pair, counts=[], rng=0)
+            prepared([], bounds=pair, counts=[])
 
     def decode(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         """They are in the unit of the records already."""
         return answers
 
     def all(
-        self, groups: Gathered | TableGroups, rng: np.random.Generator | None
+        self, groups: Gathered | TableGroups, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], ...]:
         """As `_Release.all`."""
 
@@ -419,9 +419,8 @@ class _OneByOne:
             values, weights = records
             if weights is None and isinstance(values, np.ndarray):
                 weights = np.ones(values.size)
-            found = self._release(
-                values, bounds=self._pairs[0 if self._is_one else group], counts=weights, rng=rng
-            )
+            pair = self._pairs[0 if self._is_one else group]
+            found = self._prepared(values, bounds=pair, counts=weights).draw(rng)
             return np.asarray(found, dtype=np.float64)
 
         answers = one_by_one(answer, groups, rng)
@@ -475,16 +474,16 @@ class _Release:
         """Outputs behind points: on the lattice, inside the bounds."""
         return self._sample([]).decode(answers)
 
-    def all(self, groups: Gathered | TableGroups, rng: np.random.Generator | None) -> Answers:
+    def all(self, groups: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         """Points or numbers of all groups, and the ends of their intervals, if any; (G, m) each."""
         return groups.released(self._of_several, self._of_one, rng)
 
-    def _of_several(self, gathered: Gathered, rng: np.random.Generator | None) -> Answers:
+    def _of_several(self, gathered: Gathered, rng: np.random.Generator) -> Answers:
         dtype = np.float64 if self._lattice is None else np.int64
         keys, m = gathered.keys, self._q.size
         answers = np.empty((keys.groups, m), dtype=dtype)
         low, high = np.empty((2, keys.groups if self._search is not None else 0, m))
-        seeds = None if rng is None else rng.bytes(32 * keys.chunks)
+        seeds = rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
             first = number * keys.chunk

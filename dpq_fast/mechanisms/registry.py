@@ -65,12 +65,6 @@ class Mechanism:
         """That of the public function."""
         return self.release.__name__
 
-    @property
-    def release_of_numbers(self) -> Callable[..., Any]:
-        """The public function without what `_calls.in_units` does, for whom it has been done."""
-        function: Callable[..., Any] = getattr(self.release, "__wrapped__", self.release)
-        return function
-
     def budget(
         self, epsilon: float | None, delta: float, rho: float | None
     ) -> dict[str, float | None]:

@@ -9,16 +9,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import in_our_words
 from dpq_fast.data import tables
 from dpq_fast.data.key_counts import KeyCounts, count_keys, split_columns
 from dpq_fast.data.keys import as_array
 from dpq_fast.data.tables import TableColumns
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.mechanisms._calls import release
+from dpq_fast.mechanisms._prepared import Prepared, releases
 
 
-@in_our_words
+@releases()
 def select_keys(
     by: Any,
     *,
@@ -29,7 +28,7 @@ def select_keys(
     counts: Any = None,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-) -> NDArray[Any]:
+) -> Prepared[NDArray[Any]]:
     r"""Release which keys there are, without those of few records.
 
     Parameters
@@ -118,7 +117,8 @@ def select_keys(
         (name, first), *others = _checks.named_keys(split_columns(by))
         *rest, counts = _checks.aligned(first, [*others, ("counts", counts)], name)
         counted = partial(count_keys, [first, *rest], counts)
-    kept = release(
-        lambda _: KeysLaw(*counted(), calibration), calibration, accountant, rng, "select_keys"
+    return Prepared(
+        calibration,
+        lambda rng: as_array(KeysLaw(*counted(), calibration).sample(rng)),
+        "select_keys",
     )
-    return as_array(kept)

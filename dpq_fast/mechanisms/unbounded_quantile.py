@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.records import Records
+from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.unbounded import Search, UnboundedQuantileLaw
-from dpq_fast.mechanisms._calls import in_units, with_options
-from dpq_fast.mechanisms.intervals import released
+from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._prepared import Prepared, releases
+from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.unbounded_quantile import Calibration
@@ -57,7 +59,7 @@ def unbounded_ends(
     return ends
 
 
-@in_units
+@releases(INSTANTS, DURATIONS)
 @with_options(Records.reader)
 def unbounded_quantile(
     x: Any,
@@ -83,7 +85,7 @@ def unbounded_quantile(
     interval_share: float | None = None,
     expected_n: int | None = None,
     **column: Unpack[RecordOptions],
-) -> Any:
+) -> Prepared[Any]:
     r"""Release quantiles of data that are bounded on one side only, or not at all.
 
     Parameters
@@ -244,15 +246,13 @@ def unbounded_quantile(
         )
         return search.calibration, lambda _: UnboundedQuantileLaw(search, search.count(read()))
 
-    return released(
+    return with_interval(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
         x=x,
         epsilon=epsilon,
         rho=rho,
-        accountant=accountant,
-        rng=rng,
         expected_n=expected_n,
         limits=(-math.inf if lower is None else lower, math.inf if upper is None else upper),
         **person,

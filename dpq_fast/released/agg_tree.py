@@ -19,12 +19,11 @@ from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.units import Unit, in_unit, placed, real_points
+from dpq_fast.data.units import Unit, in_unit, real_points
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import KINDS, POPULATION, binomial_range
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.tree_counts import (
     from_below,
     inner_stops,
@@ -209,42 +208,28 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         -------
         AggTree
         """
-        from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
+        from dpq_fast.mechanisms.agg_tree import tree_of
 
-        # Public arguments are refused before x is touched.
-        x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
-        _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
-        if expected_n is None:
-            n_is_public = relation_of(neighbors).n_is_public
-            expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
-        calibration = privacy.agg_tree.calibrate(
+        return tree_of(
+            x,
             epsilon=epsilon,
             rho=rho,
+            bounds=bounds,
             height=height,
             branching=branching,
-            points=None if lattice is None else lattice.points,
-            expected_n=expected_n,
             noise=noise,
+            aggregate=aggregate,
             neighbors=neighbors,
-            max_contributions=max_contributions,
-        )
-        _checks.check_flag("aggregate", aggregate)
-        read = PartialTree.reader(
-            x,
-            **place,
-            height=calibration.height,
-            branching=calibration.branching,
+            resolution=resolution,
+            prior=prior,
             counts=counts,
             nan_policy=nan_policy,
+            expected_n=expected_n,
+            max_contributions=max_contributions,
+            accountant=accountant,
+            rng=rng,
             workers=workers,
         )
-        generator = default_rng(rng)
-        privacy.charge(accountant, calibration)
-        relation = calibration.relation
-        most = _checks.public_rows(x, counts, relation.n_is_public)
-        tree = noised(read(), calibration.noise, relation, aggregate, generator, most)
-        tree.unit = unit
-        return tree
 
     @staticmethod
     @in_our_words

@@ -26,6 +26,7 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast.compat import opendp as ours
+from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.privacy import BudgetExceeded
 
 FEATURES = "contrib", "honest-but-curious"
@@ -203,8 +204,13 @@ def test_missing_records_are_left_out():
 
 def test_the_array_itself_is_handed_over(monkeypatch):
     seen = []
-    monkeypatch.setattr(ours, "_count", lambda x, **_: seen.append(x))
-    ours._count.__name__ = "count"
+
+    @releases()
+    def count(x: Any, **options: Any) -> Prepared[Any]:
+        spent = Prepared.of(dpq.count, x, **options).spent
+        return Prepared(spent, lambda rng: seen.append(x))
+
+    monkeypatch.setattr(ours, "_count", count)
     ours.make_count(*space(), 1.0)(X)
     assert seen[-1] is X
 
@@ -406,9 +412,10 @@ def test_a_release_is_held_to_its_map(monkeypatch):
     asked = dict(method="joint_exp", confidence=0.9, interval_share=0.9, output_measure=ZCDP)
     made("quantile", 0.5, **asked)(X)
 
+    @releases()
     @wraps(dpq.quantile)
-    def generous(*arguments: Any, **options: Any) -> Any:
-        return dpq.quantile(*arguments, **options | {"rho": 2.0 * options["rho"]})
+    def generous(*arguments: Any, **options: Any) -> Prepared[Any]:
+        return Prepared.of(dpq.quantile, *arguments, **options | {"rho": 2.0 * options["rho"]})
 
     monkeypatch.setattr(ours, "_quantile", generous)
     with pytest.raises(BudgetExceeded, match="a release must fit the budget of rho="):

@@ -1,0 +1,167 @@
+"""A release before its charge: what it will spend, and how it then reads and draws.
+
+Every public function that releases makes a `Prepared` of its arguments, by the rules that are
+public, and runs it: charge, read, draw. Whoever makes one release of several prepares them, charges
+once, and draws each.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from dpq_fast import privacy
+from dpq_fast._arguments import refuse_misfit
+from dpq_fast.data.sample import Sample
+from dpq_fast.data.units import are_numbers, placed
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.accounting import Calibrated, mechanism_of
+from dpq_fast.privacy.aggregates import AUTO, public_clip
+
+Answer = TypeVar("Answer")
+Other = TypeVar("Other")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Answer]):
+    """A release of which all that is public was checked: nothing was charged, no record was read.
+
+    Attributes
+    ----------
+    spent : Calibrated
+        What it spends and guarantees.
+    draw : callable
+        Reads the records and draws the answer, given a generator. Whoever calls it has charged.
+    name : str or None
+        The mechanism, where it is not that of `spent`.
+    """
+
+    spent: Calibrated
+    draw: Callable[[np.random.Generator], Answer]
+    name: str | None = None
+
+    @classmethod
+    def of(
+        cls, release: Callable[..., Answer], *arguments: Any, **options: Any
+    ) -> Prepared[Answer]:
+        """What a call of a public function would run.
+
+        Of an `accountant` nothing is asked but how it composes; a `rng` is not used.
+        """
+        made: Prepared[Answer] = cast(Any, release).prepared(*arguments, **options)
+        return made
+
+    @classmethod
+    def of_numbers(
+        cls, release: Callable[..., Answer], *arguments: Any, **options: Any
+    ) -> Prepared[Answer]:
+        """As `of`, where times have become numbers."""
+        made: Prepared[Answer] = cast(Any, release).__wrapped__(*arguments, **options)
+        return made
+
+    @property
+    def mechanism(self) -> str:
+        """What the charge is for."""
+        return mechanism_of(self.spent) if self.name is None else self.name
+
+    @property
+    def guarantee(self) -> privacy.Guarantee:
+        """What is charged."""
+        return self.spent.guarantee
+
+    def then(self, change: Callable[[Answer], Other]) -> Prepared[Other]:
+        """The same release with post-processing."""
+        return Prepared(self.spent, lambda rng: change(self.draw(rng)), self.name)
+
+    def run(self, accountant: privacy.Accountant | None = None, rng: Any = None) -> Answer:
+        """Charge, read and draw."""
+        generator = default_rng(rng)
+        privacy.charge(accountant, self.spent, self.mechanism)
+        return self.draw(generator)
+
+
+def releases(
+    *kinds: str,
+) -> Callable[[Callable[P, Prepared[Answer]]], Callable[P, Answer]]:
+    """Make a public function, which releases, of one that prepares a release.
+
+    The function declares `accountant` and `rng`, and leaves them alone: what it has prepared is run
+    with them. A call that does not fit is refused by its name.
+
+    Parameters
+    ----------
+    *kinds : str
+        Of times, `INSTANTS` or `DURATIONS`, that the function takes and gives. Where the public
+        arguments that say where a column lies are times, the column is read in steps of the
+        resolution, the function sees these, and its answer becomes times again: before it a public
+        map of each record, after it post-processing.
+    """
+
+    def release_of(body: Callable[P, Prepared[Answer]]) -> Callable[P, Answer]:
+        of_all: Callable[..., Prepared[Answer]] = _door(body, kinds) if kinds else body
+
+        def prepared(*arguments: Any, **options: Any) -> Prepared[Answer]:
+            try:
+                return of_all(*arguments, **options)
+            except (TypeError, ValueError):
+                refuse_misfit(call, arguments, options)
+                raise
+
+        @functools.wraps(body)
+        def call(*arguments: P.args, **options: P.kwargs) -> Answer:
+            made = prepared(*arguments, **options)
+            return made.run(cast(Any, options.get("accountant")), options.get("rng"))
+
+        shown: Any = call
+        shown.prepared = prepared
+        signature = inspect.signature(body)  # for whoever does not follow wrappers, as OpenDP
+        answer = str(signature.return_annotation)
+        if answer.startswith("Prepared["):
+            answer = answer[len("Prepared[") : -1]
+        shown.__signature__ = signature.replace(return_annotation=answer)
+        return call
+
+    return release_of
+
+
+def _door(body: Callable[..., Prepared[Any]], kinds: tuple[str, ...]) -> Callable[..., Any]:
+    """The function of columns of numbers as one of columns of numbers and times."""
+    # of a sum they are ends of a clip, and no answers of a lattice lie between them
+    clips = inspect.signature(body).parameters.keys() >= {"bounds", "lower"}
+
+    def of_times(x: Any, *arguments: Any, **options: Any) -> Prepared[Any]:
+        if clips:
+            options = _ends_of(options)
+        x, unit, options = placed(x, **options)
+        if unit is None:
+            return body(x, *arguments, **options)
+        if unit.kind not in kinds:
+            raise TypeError(
+                f"{body.__name__} must be of numbers or {' or '.join(kinds)}, got {unit.kind}"
+            )
+        column = x.in_steps() if isinstance(x, Sample) else x
+        return body(column, *arguments, **options).then(unit.restored)
+
+    def prepared(*arguments: Any, **options: Any) -> Prepared[Any]:
+        if arguments and are_numbers(arguments[0], options):
+            return body(*arguments, **options)
+        return of_times(*arguments, **options)
+
+    return prepared
+
+
+def _ends_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a sum, with `bounds` as the ends of its clip."""
+    given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
+    ends = public_clip(*(given[name] for name in ("bounds", "q", "lower", "upper")))
+    if given.pop("bounds") is None:
+        return options
+    return {name: given[name] for name in options if name != "bounds"} | dict(
+        zip(("q", "lower", "upper"), ends, strict=True)
+    )
