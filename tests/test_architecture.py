@@ -64,9 +64,9 @@ def test_every_module_is_in_a_wing():
 
 
 def test_every_wing_says_who_may_live_there():
-    for path in PACKAGE.glob("*/__init__.py"):
+    for path in PACKAGE.glob("*/**/__init__.py"):
         words = ast.get_docstring(ast.parse(path.read_text()))
-        assert words is not None and len(words.splitlines()) >= 4, path.parent.name
+        assert words is not None and len(words.splitlines()) >= 4, path
 
 
 def test_imports_point_down():

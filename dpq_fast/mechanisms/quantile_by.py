@@ -25,9 +25,9 @@ from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
-from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.grouping import (
     Answers,

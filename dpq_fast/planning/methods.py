@@ -17,7 +17,7 @@ from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.order import CountedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.mechanisms.quantile import choose_method
 from dpq_fast.mechanisms.quantile_by import method_of

@@ -20,8 +20,8 @@ from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import Buckets, SelectedOrder
-from dpq_fast.laws import coarse, few
-from dpq_fast.laws.plan import PLAN
+from dpq_fast.laws.joint import coarse, few
+from dpq_fast.laws.joint.plan import PLAN
 
 from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
 

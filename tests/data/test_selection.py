@@ -26,7 +26,7 @@ from dpq_fast.data.selection import (
     CollectedWindows,
     SelectedOrder,
 )
-from dpq_fast.laws import few
+from dpq_fast.laws.joint import few
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)

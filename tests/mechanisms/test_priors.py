@@ -22,7 +22,7 @@ from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.order import SortedOrder, WeighedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.laws.depth import DepthLaw, window_of
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.noise.counts import Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves

@@ -41,17 +41,18 @@ from dpq_fast._kernels.halting import Halting
 from dpq_fast.data import dither, lattice, order, prior, sample, selection
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
-from dpq_fast.laws import candidates, few
-from dpq_fast.laws import coarse as coarse_law
+from dpq_fast.laws import candidates
 from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import halting as halting_law_module
-from dpq_fast.laws import path as path_law
-from dpq_fast.laws import rows as rows_law
-from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.plan import PLAN
-from dpq_fast.laws.widths import Widths
+from dpq_fast.laws.joint import coarse as coarse_law
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint import path as path_law
+from dpq_fast.laws.joint import rows as rows_law
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
+from dpq_fast.laws.joint.widths import Widths
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.noise import counts
 from dpq_fast.noise.discrete import discrete_laplace as discrete_laplace_of

@@ -51,9 +51,9 @@ MODULES = (
     "_arguments",
     "_checks",
     *(
-        f"{wing}.{path.stem}"
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for wing in WINGS
-        for path in sorted((PACKAGE / wing).glob("*.py"))
+        for path in sorted((PACKAGE / wing).rglob("*.py"))
         if path.stem != "__init__"
     ),
 )

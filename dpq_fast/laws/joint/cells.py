@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import coarse as kernel
-from dpq_fast.laws.leaves import Sums
+from dpq_fast.laws.joint.leaves import Sums
 
 # A leaf is not made part of cells if it holds more than all else within so many leaves' nats, but
 # within so many nats at least, and no more than that are looked at. Among fewer leaves, those of a

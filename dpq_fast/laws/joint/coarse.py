@@ -2,8 +2,8 @@ r"""Exact draws of `PathLaw` from proposals by cells of ranks: short rows at any
 
 Weights are :math:`\exp(-c\,TV(r))` with :math:`TV(r) = \sum_{j=1}^{m+1} |r_j - r_{j-1} - n_j|`,
 where r_j is the number of records below output j, r_0 = 0 and r_{m+1} = n. Outputs are cut into
-blocks, blocks make up the leaves of a tree (`dpq_fast.laws.leaves`), and each level has cells of
-this tree that are wider where paths seldom go (`csrc/coarse.h`).
+blocks, blocks make up the leaves of a tree (`dpq_fast.laws.joint.leaves`), and each level has cells
+of this tree that are wider where paths seldom go (`csrc/coarse.h`).
 
 **Proposals** put output j into a cell C_j with rank rho_j, and there into a block. With the signs
 s_j of the cells' steps, :math:`|y| \ge s_j y` bounds the weight of all that is in these cells by
@@ -24,19 +24,20 @@ Proposals are independent of each other, so it does not matter how many are draw
 that another way to draw takes over after some that were not accepted, whatever they were.
 
 **Reach.** Only cells within reach R of a target are in its row. Paths that have an output beyond
-weigh at most exp(-2cR) V, V the measure of all outputs (`dpq_fast.laws.path`). So with probability
-exp(-2cR) V / (Z + exp(-2cR) V), which is below 2^-64, a proposal is uniform among all ascending
-tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs is beyond reach.
+weigh at most exp(-2cR) V, V the measure of all outputs (`dpq_fast.laws.joint.path`). So with
+probability exp(-2cR) V / (Z + exp(-2cR) V), which is below 2^-64, a proposal is uniform among all
+ascending tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs is beyond
+reach.
 
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
-with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
-a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
+with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is a
+constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
 Steps lose the most where a whole number of cells fits between two targets, four times as much as
 where a half is left over, and targets are often evenly apart: B is chosen for that
-(`dpq_fast.laws.widths`). A bend in a block loses as much as the block is long, and so blocks have
-1 / (c m) ranks near targets. Where a path pays x nats to be, all m levels may lose a share of x
-together: blocks are longer there (`dpq_fast.laws.zones`). Those of dithered records are not kept:
-leaves are summed up without most of them, and one is drawn without a look at the others.
+(`dpq_fast.laws.joint.widths`). A bend in a block loses as much as the block is long, and so blocks
+have 1 / (c m) ranks near targets. Where a path pays x nats to be, all m levels may lose a share of
+x together: blocks are longer there (`dpq_fast.laws.joint.zones`). Those of dithered records are not
+kept: leaves are summed up without most of them, and one is drawn without a look at the others.
 
 Rows have m^2 entries: where these are many, only those of the last levels are kept. The others are
 computed once more for some proposals together, from rows in between that are kept, too.
@@ -45,7 +46,7 @@ Ties that are not dithered have no outputs inside: paths are anywhere, and cells
 (`widths.wide_of`). Other ties, and gaps, draw paths away from their targets, to where cells are
 wide, and few proposals are accepted there. Then some paths are drawn to see where they are, and
 cells become narrower around these, and everywhere: again and again, until proposals do or rows are
-long. `dpq_fast.laws.plan` has all the choices; they decide the cost and never the law.
+long. `dpq_fast.laws.joint.plan` has all the choices; they decide the cost and never the law.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.blocks import Zone
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.laws import path
-from dpq_fast.laws.cells import Tree, tree_of
-from dpq_fast.laws.leaves import Sums, leaves_of
-from dpq_fast.laws.path import CERTIFICATE, PathLaw
-from dpq_fast.laws.plan import PLAN, Plan
-from dpq_fast.laws.rows import Forward, points_inside
-from dpq_fast.laws.widths import Widths, spans_around, widths_of
-from dpq_fast.laws.zones import zones_of
+from dpq_fast.laws.joint import path
+from dpq_fast.laws.joint.cells import Tree, tree_of
+from dpq_fast.laws.joint.leaves import Sums, leaves_of
+from dpq_fast.laws.joint.path import CERTIFICATE, PathLaw
+from dpq_fast.laws.joint.plan import PLAN, Plan
+from dpq_fast.laws.joint.rows import Forward, points_inside
+from dpq_fast.laws.joint.widths import Widths, spans_around, widths_of
+from dpq_fast.laws.joint.zones import zones_of
 
 # A power of two: the extent without a lattice is scaled to this.
 LARGEST_VOLUME = 860

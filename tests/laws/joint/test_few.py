@@ -16,10 +16,10 @@ from dpq_fast import reference
 from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.order import SortedOrder, log_volume
-from dpq_fast.laws import few
-from dpq_fast.laws.outside import Outside
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.rows import points_inside, rows_of
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint.outside import Outside
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.rows import points_inside, rows_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 
 RNG = np.random.default_rng(11)

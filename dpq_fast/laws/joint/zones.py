@@ -1,7 +1,7 @@
 """How long the blocks of outputs are to be, by zones around paths.
 
-That decides what proposals cost (`dpq_fast.laws.coarse`), and never the law: a bend in a block
-loses as much as the block is long, and the farther away, the more may be lost.
+That decides what proposals cost (`dpq_fast.laws.joint.coarse`), and never the law: a bend in a
+block loses as much as the block is long, and the farther away, the more may be lost.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.laws.plan import Plan
-from dpq_fast.laws.widths import wider_at
+from dpq_fast.laws.joint.plan import Plan
+from dpq_fast.laws.joint.widths import wider_at
 
 
 def zones_of(

@@ -37,8 +37,8 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import stray
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.order import Intervals, Order, WholeOrder
-from dpq_fast.laws.outside import Outside
-from dpq_fast.laws.rows import (
+from dpq_fast.laws.joint.outside import Outside
+from dpq_fast.laws.joint.rows import (
     MOST_ENTRIES,
     Forward,
     Rows,

@@ -22,14 +22,14 @@ from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import cells as cells_law
-from dpq_fast.laws import choice, coarse, leaves, path
-from dpq_fast.laws import zones as zones_law
-from dpq_fast.laws.coarse import CoarseLaw
-from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
-from dpq_fast.laws.path import PathLaw, TooWide
-from dpq_fast.laws.plan import PLAN
-from dpq_fast.laws.widths import Widths, spans_around, wide_of, widths_of
+from dpq_fast.laws.joint import cells as cells_law
+from dpq_fast.laws.joint import choice, coarse, leaves, path
+from dpq_fast.laws.joint import zones as zones_law
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.leaves import BlockLeaves, PartLeaves, leaves_of
+from dpq_fast.laws.joint.path import PathLaw, TooWide
+from dpq_fast.laws.joint.plan import PLAN
+from dpq_fast.laws.joint.widths import Widths, spans_around, wide_of, widths_of
 
 SMALLEST_P = 1e-6
 POINTS = 7

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.laws import path
-from dpq_fast.laws.coarse import CoarseLaw
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.plan import PLAN, Plan
-from dpq_fast.laws.rows import Forward, parts_of
-from dpq_fast.laws.widths import wide_of, widths_of
-from dpq_fast.laws.zones import zones_of
+from dpq_fast.laws.joint import path
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN, Plan
+from dpq_fast.laws.joint.rows import Forward, parts_of
+from dpq_fast.laws.joint.widths import wide_of, widths_of
+from dpq_fast.laws.joint.zones import zones_of
 
 # What all levels together may lose by cells, in nats; and their extent without a lattice.
 MOST_LOST, LARGEST_EXTENT = 1e11, 2.0**700

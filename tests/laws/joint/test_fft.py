@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.laws import fft as toeplitz
-from dpq_fast.laws.fft import FftForward
+from dpq_fast.laws.joint import fft as toeplitz
+from dpq_fast.laws.joint.fft import FftForward
 
 
 def scans(rank, width, q, n, rate, lo=None, hi=None):

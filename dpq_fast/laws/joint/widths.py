@@ -1,6 +1,6 @@
 """How wide cells are to be: what steps lose by them where paths are, and how much more elsewhere.
 
-That decides what proposals cost (`dpq_fast.laws.coarse`), and never the law.
+That decides what proposals cost (`dpq_fast.laws.joint.coarse`), and never the law.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.laws.path import gap_of
-from dpq_fast.laws.plan import Plan
+from dpq_fast.laws.joint.path import gap_of
+from dpq_fast.laws.joint.plan import Plan
 
 # Spans go up by so many steps at most, and only if growth is more than that.
 MOST_STEPS, TINY = 512, 1e-200
@@ -28,7 +28,7 @@ class Widths(NamedTuple):
     growth : float
         How much wider cells are farther away: see `wider_at`.
     most : int, optional
-        Outputs of a block have fewer ranks; by default as `dpq_fast.laws.zones` has it.
+        Outputs of a block have fewer ranks; by default as `dpq_fast.laws.joint.zones` has it.
     """
 
     nats: float

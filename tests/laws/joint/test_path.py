@@ -16,8 +16,8 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import path as path_law
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint import path as path_law
+from dpq_fast.laws.joint.path import PathLaw
 
 SMALLEST_P = 1e-6
 
