@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels import lattice as kernel
-from dpq_fast.data.cells import CountedCells
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
@@ -26,16 +25,12 @@ from dpq_fast.data.columns import (
     is_ready,
     refuse_nan,
 )
-from dpq_fast.data.dither import dithered
-from dpq_fast.data.foreseen import BEYOND, BUCKETS, Foreseen
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import (
     Timed,
@@ -47,6 +42,15 @@ from dpq_fast.data.units import (
     untimed,
 )
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.orders.buckets import PROBED, Buckets
+from dpq_fast.orders.cells import CountedCells
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.dithered import dithered
+from dpq_fast.orders.likely import BEYOND, BUCKETS, Foreseen
+from dpq_fast.orders.order import CoarseOrder, WholeOrder
+from dpq_fast.orders.selected import SelectedOrder
+from dpq_fast.orders.sorted import SortedOrder
+from dpq_fast.orders.weighed import WeighedOrder
 
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.

@@ -34,8 +34,8 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data.selection import Counted, SelectedOrder
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
+from dpq_fast.orders.selected import Counted, SelectedOrder
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.reference.approx_quantiles import ApproxQuantilesLaw as ReferenceLaw
 

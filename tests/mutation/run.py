@@ -44,7 +44,7 @@ STORE = ROOT / ".mutation"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 # All Python between a public argument and a release.
 WINGS = (
-    *("privacy", "mechanisms", "released", "laws", "data", "noise"),
+    *("privacy", "mechanisms", "released", "laws", "orders", "data", "noise"),
     *("engines", "compat", "planning", "cli"),
 )
 MODULES = (

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws.joint import path
 from dpq_fast.laws.joint.coarse import CoarseLaw
 from dpq_fast.laws.joint.path import PathLaw
@@ -17,6 +16,7 @@ from dpq_fast.laws.joint.plan import PLAN, Plan
 from dpq_fast.laws.joint.rows import Forward, parts_of
 from dpq_fast.laws.joint.widths import wide_of, widths_of
 from dpq_fast.laws.joint.zones import zones_of
+from dpq_fast.orders.order import WholeOrder
 
 # What all levels together may lose by cells, in nats; and their extent without a lattice.
 MOST_LOST, LARGEST_EXTENT = 1e11, 2.0**700

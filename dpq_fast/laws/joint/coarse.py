@@ -62,8 +62,6 @@ from dpq_fast._kernels import coarse as kernel
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.blocks import Zone
-from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws.joint import path
 from dpq_fast.laws.joint.cells import Tree, tree_of
 from dpq_fast.laws.joint.leaves import Sums, leaves_of
@@ -72,6 +70,8 @@ from dpq_fast.laws.joint.plan import PLAN, Plan
 from dpq_fast.laws.joint.rows import Forward, points_inside
 from dpq_fast.laws.joint.widths import Widths, spans_around, widths_of
 from dpq_fast.laws.joint.zones import zones_of
+from dpq_fast.orders.blocks import Zone
+from dpq_fast.orders.order import WholeOrder
 
 # A power of two: the extent without a lattice is scaled to this.
 LARGEST_VOLUME = 860

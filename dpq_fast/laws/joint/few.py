@@ -16,10 +16,11 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.laws.depth import window_for
 from dpq_fast.laws.joint.outside import Outside
 from dpq_fast.laws.joint.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
+from dpq_fast.orders.order import public_volume
+from dpq_fast.orders.sorted import SortedOrder
 
 # More records than that are never few, nor are those of more row entries; and the most entries that
 # there is room for, which all ranks of all levels have.

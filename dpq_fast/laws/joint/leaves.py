@@ -1,6 +1,6 @@
 """Outputs by leaves: parts of the outputs with ranks that are close, each of some blocks.
 
-Blocks are listed (`dpq_fast.data.blocks`), or, of dithered records, made when they are drawn or
+Blocks are listed (`dpq_fast.orders.blocks`), or, of dithered records, made when they are drawn or
 asked for (`csrc/parts.h`): a leaf is known by its least rank, and by what its blocks sum up to.
 """
 
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.blocks import Blocks, Zone, blocks, intervals
-from dpq_fast.data.dither import DitheredOrder
-from dpq_fast.data.order import CutOrder, WholeOrder
+from dpq_fast.orders.blocks import Blocks, Zone, blocks, intervals
+from dpq_fast.orders.dithered import DitheredOrder
+from dpq_fast.orders.order import CutOrder, WholeOrder
 
 # About so many blocks are looked at, at once.
 BLOCKS_AT_ONCE = 2**16

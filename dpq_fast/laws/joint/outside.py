@@ -12,8 +12,8 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.data.order import Order
 from dpq_fast.laws.joint.rows import Forward, points_inside, scan_of
+from dpq_fast.orders.order import Order
 
 
 class Outside:

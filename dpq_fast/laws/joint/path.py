@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import stray
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.order import Intervals, Order, WholeOrder
 from dpq_fast.laws.joint.outside import Outside
 from dpq_fast.laws.joint.rows import (
     MOST_ENTRIES,
@@ -47,6 +46,7 @@ from dpq_fast.laws.joint.rows import (
     rows_of,
     scan_of,
 )
+from dpq_fast.orders.order import Intervals, Order, WholeOrder
 
 # ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
 # does what leaves them within reach.

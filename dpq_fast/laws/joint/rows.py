@@ -24,8 +24,8 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import KINDS, Scan
-from dpq_fast.data.blocks import segments
-from dpq_fast.data.order import Intervals, Order
+from dpq_fast.orders.blocks import segments
+from dpq_fast.orders.order import Intervals, Order
 
 # Up to so many entries are computed at once; of more, parts of so many new ones, or some more. An
 # entry that is given takes such a share of what one of a part does.

@@ -11,11 +11,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.blocks import Zone, segments
-from dpq_fast.data.dither import DitheredOrder
-from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws.joint.plan import Plan
 from dpq_fast.laws.joint.widths import wider_at
+from dpq_fast.orders.blocks import Zone, segments
+from dpq_fast.orders.dithered import DitheredOrder
+from dpq_fast.orders.order import WholeOrder
 
 
 def zones_of(

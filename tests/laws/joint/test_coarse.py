@@ -17,10 +17,8 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import coarse as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.data import dither, order, sample, selection
-from dpq_fast.data.blocks import Zone, segments
+from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import cells as cells_law
 from dpq_fast.laws.joint import choice, coarse, leaves, path
@@ -30,6 +28,12 @@ from dpq_fast.laws.joint.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.joint.path import PathLaw, TooWide
 from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.laws.joint.widths import Widths, spans_around, wide_of, widths_of
+from dpq_fast.orders import dithered as dithered_module
+from dpq_fast.orders import selected as selected_module
+from dpq_fast.orders import sorted as sorted_module
+from dpq_fast.orders.blocks import Zone, segments
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.sorted import SortedOrder
 
 SMALLEST_P = 1e-6
 POINTS = 7
@@ -56,11 +60,11 @@ FORMS = {
 def orders(monkeypatch, records, form, way):
     """An order of the records by one of the ways to it."""
     x, options = np.array(records, dtype=np.float64), FORMS[form]
-    monkeypatch.setattr(dither, "EAGER_RECORDS", 0 if way != "at once" else 100)
-    monkeypatch.setattr(order, "FEW_RECORDS", 0)
+    monkeypatch.setattr(dithered_module, "EAGER_RECORDS", 0 if way != "at once" else 100)
+    monkeypatch.setattr(sorted_module, "FEW_RECORDS", 0)
     if way in ("selected", "cut by counts"):
-        monkeypatch.setattr(selection, "READ", 0 if way != "selected" else 100)
-        monkeypatch.setattr(selection, "READ_SHARE", 0.0)
+        monkeypatch.setattr(selected_module, "READ", 0 if way != "selected" else 100)
+        monkeypatch.setattr(selected_module, "READ_SHARE", 0.0)
         monkeypatch.setattr(sample, "FEW_POINTS", 1)
         monkeypatch.setattr(sample, "MANY_POINTS", 1)
         monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
@@ -377,10 +381,10 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
 def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, form, way):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
-        patch.setattr(selection, "READ", 100 if way == "selected" else 0)
+        patch.setattr(selected_module, "READ", 100 if way == "selected" else 0)
         patch.setattr(sample, "FEW_POINTS", 1)
-        patch.setattr(dither, "EAGER_RECORDS", 0)
-        patch.setattr(order, "FEW_RECORDS", 0)
+        patch.setattr(dithered_module, "EAGER_RECORDS", 0)
+        patch.setattr(sorted_module, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         everywhere = Zone(most, np.array([0]), np.array([ranks.n + 1]))
         low, high, width, left = cut(ranks, [everywhere])
@@ -418,10 +422,10 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
 def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, way):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
-        patch.setattr(selection, "READ", 100 if way == "selected" else 0)
-        patch.setattr(selection, "READ_SHARE", 0.0)
+        patch.setattr(selected_module, "READ", 100 if way == "selected" else 0)
+        patch.setattr(selected_module, "READ_SHARE", 0.0)
         patch.setattr(sample, "FEW_POINTS", 1)
-        patch.setattr(dither, "EAGER_RECORDS", 0)
+        patch.setattr(dithered_module, "EAGER_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         middle, away = np.array(inner).T
         zones = [
@@ -465,10 +469,12 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
 
 @pytest.mark.parametrize("way", ["sorted", "counted"])
 def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, way):
-    q, found, made = np.array([0.2, 0.3]), [], dither._widths
+    q, found, made = np.array([0.2, 0.3]), [], dithered_module._widths
     monkeypatch.setattr(zones_law, "wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0)
-    monkeypatch.setattr(dither, "ALIKE", 1)
-    monkeypatch.setattr(dither, "_widths", lambda *of: found.append(made(*of)[1]) or made(*of))
+    monkeypatch.setattr(dithered_module, "ALIKE", 1)
+    monkeypatch.setattr(
+        dithered_module, "_widths", lambda *of: found.append(made(*of)[1]) or made(*of)
+    )
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, "dither", way)
     plan = replace(PLAN, bends=(0.3,), spread=0.0)
@@ -508,7 +514,7 @@ def test_wider_leaves_are_where_zones_have_them():
             Zone(most, *segments(middle - away, middle + away, end - 1), each / wider[0])
             for most, away, each in zip((2, 4, 8, 16), (9, 99, 300, 6_000), wider, strict=True)
         ]
-        begin, widths = dither._widths(zones, ranks, end)
+        begin, widths = dithered_module._widths(zones, ranks, end)
         assert begin[0] == 0 and begin[-1] == end and (np.diff(begin) > 0).all()
         held = np.full(end, zones[-1].wider)
         for zone in zones[::-1]:
@@ -518,12 +524,12 @@ def test_wider_leaves_are_where_zones_have_them():
         assert (found <= held).all() and found.max() <= zones[-1].wider
         for start, stop, width in zip(begin, begin[1:], widths, strict=False):
             if width > ranks:
-                each = dither.ALIKE * width
+                each = dithered_module.ALIKE * width
                 assert start == math.ceil(round(start / each) * each)
                 assert stop == math.ceil(round(stop / each) * each)
         # and there is no other place that is wide enough for them
         for width in set(wider / wider[0]) - {1.0}:
-            each = dither.ALIKE * width * ranks
+            each = dithered_module.ALIKE * width * ranks
             for k in range(int(end / each)):
                 block = slice(math.floor(k * each), math.ceil((k + 1) * each))
                 narrow = (held[block] < width).any()

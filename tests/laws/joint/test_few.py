@@ -15,12 +15,13 @@ import enumeration
 from dpq_fast import reference
 from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws.joint import few
 from dpq_fast.laws.joint.outside import Outside
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.laws.joint.rows import points_inside, rows_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
+from dpq_fast.orders.order import log_volume
+from dpq_fast.orders.sorted import SortedOrder
 
 RNG = np.random.default_rng(11)
 NORMAL = RNG.normal(0.0, 5.0, 100)

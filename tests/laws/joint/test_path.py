@@ -13,11 +13,11 @@ import dpq_fast as dpq
 from dpq_fast._kernels import intervals
 from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.orders.sorted import SortedOrder
 
 SMALLEST_P = 1e-6
 

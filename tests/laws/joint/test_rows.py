@@ -16,11 +16,11 @@ from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import scan as scan_kernel
 from dpq_fast._kernels.scan import EACH_BLOCK, EACH_ENTRY, EACH_ROW, Scan
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint import rows as rows_law
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.laws.joint.rows import parts_of, rows_of
+from dpq_fast.orders.sorted import SortedOrder
 
 from .test_path import read_order
 

@@ -9,26 +9,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpq_fast._kernels import select as kernel
-from dpq_fast.data import cells as cells_module
-from dpq_fast.data import selection
-from dpq_fast.data.cells import CountedCells
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.likely import Likely
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import (
     AnyMissing,
     BinCounts,
-    BucketCounts,
     CellCounts,
     PointCounts,
     Sums,
     TakenBetween,
     TakenByKey,
-    Tally,
 )
-from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.orders import cells as cells_module
+from dpq_fast.orders import selected as selected_module
+from dpq_fast.orders.buckets import BucketCounts, Tally
+from dpq_fast.orders.cells import CountedCells
+from dpq_fast.orders.likely import Likely
+from dpq_fast.orders.selected import SelectedOrder
+from dpq_fast.orders.sorted import SortedOrder
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -112,7 +111,7 @@ BOUNDS = [(-100.0, 100.0), (-1e9, 1e9), (-1.7e308, 1.7e308)]
 def crowding(request, monkeypatch):
     if request.param == "crowded":  # so that cells are refined, more than once
         monkeypatch.setattr(cells_module, "COLLECTED", 20)
-        monkeypatch.setattr(selection, "FULL", 3)
+        monkeypatch.setattr(selected_module, "FULL", 3)
         monkeypatch.setattr(cells_module, "PARTS", 16)
 
 
@@ -173,7 +172,7 @@ def test_only_cells_that_meet_a_window_are_asked_for():
 def test_cells_follow_from_the_values_alone(monkeypatch):
     """Not from their order, nor from how they are split."""
     monkeypatch.setattr(cells_module, "COLLECTED", 50)
-    monkeypatch.setattr(selection, "FULL", 5)
+    monkeypatch.setattr(selected_module, "FULL", 5)
     column = COLUMNS["far"]
     windows = np.array([100, 1_000]), np.array([120, 1_050])
     found = []
@@ -191,7 +190,7 @@ def test_cells_follow_from_the_values_alone(monkeypatch):
 @pytest.mark.parametrize("late", [1, 2])
 def test_records_that_change_between_passes_are_refused(late, monkeypatch):
     monkeypatch.setattr(cells_module, "COLLECTED", 20)
-    monkeypatch.setattr(selection, "FULL", 10)
+    monkeypatch.setattr(selected_module, "FULL", 10)
     monkeypatch.setattr(cells_module, "PARTS", 16)
     calls = []
 
@@ -206,7 +205,7 @@ def test_records_that_change_between_passes_are_refused(late, monkeypatch):
 
 def test_ranges_too_narrow_for_parts_are_collected_whole(monkeypatch):
     monkeypatch.setattr(cells_module, "COLLECTED", 2)
-    monkeypatch.setattr(selection, "FULL", 1)
+    monkeypatch.setattr(selected_module, "FULL", 1)
     column = np.repeat([0.0, 5e-324, 1e-323], 4)
     cells = CountedCells(Chunks.of_array(column, 1), -1.0, 1.0, None)
     plan = cells.plan(np.array([0]), np.array([12]))

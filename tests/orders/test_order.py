@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import enumeration
-from dpq_fast.data import dither as dither_module
-from dpq_fast.data import order as order_module
-from dpq_fast.data.blocks import Zone
-from dpq_fast.data.dither import DitheredOrder, dithered
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CountedOrder, Order, SortedOrder
+from dpq_fast.orders import dithered as dithered_module
+from dpq_fast.orders import sorted as sorted_module
+from dpq_fast.orders.blocks import Zone
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.dithered import DitheredOrder, dithered
+from dpq_fast.orders.order import Order
+from dpq_fast.orders.sorted import SortedOrder
 
 BOUNDS = (0.0, 9.0)
 
@@ -103,8 +105,8 @@ def test_intervals_of_a_dither_are_of_one_sample(kind, records, data, seed):
     windows = [data.draw(windows_of(len(records))) for _ in range(3)]
     counted = Counter(records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dither_module, "PIECE", 3)
-        patch.setattr(dither_module, "EAGER_RECORDS", 0)
+        patch.setattr(dithered_module, "PIECE", 3)
+        patch.setattr(dithered_module, "EAGER_RECORDS", 0)
         runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
         coarse = {
             "runs": CountedOrder(*runs, lattice_of(10, bits=3), BOUNDS),
@@ -126,7 +128,7 @@ def test_intervals_of_a_dither_are_of_one_sample(kind, records, data, seed):
 @pytest.mark.parametrize("kind", ["runs", "sorted"])
 def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits, kind):
     """Ranks, intervals and parts; more records at a point than it has fine points, too."""
-    monkeypatch.setattr(dither_module, "PIECE", 7)
+    monkeypatch.setattr(dithered_module, "PIECE", 7)
     rng, lattice = np.random.default_rng(bits), lattice_of(10, bits=bits)
     for _ in range(60):
         n = int(rng.integers(1, 60))
@@ -170,7 +172,7 @@ def test_an_order_by_runs_is_of_the_same_records(monkeypatch):
         order = DitheredOrder(coarse, rng)
         assert coarse.by_runs() is order.by_runs()._coarse is coarse
         with monkeypatch.context() as few:
-            few.setattr(order_module, "RUNS_EACH", 9)
+            few.setattr(sorted_module, "RUNS_EACH", 9)
             by_runs = order.by_runs()
         assert isinstance(by_runs._coarse, CountedOrder) and order._coarse is coarse
         everything = [(0, order.n)]
@@ -225,7 +227,7 @@ def test_intervals_of_windows_in_one_block_and_apart_from_it():
 
 
 def test_dithered_of_huge_counts_takes_a_word(monkeypatch):
-    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 10)
+    monkeypatch.setattr(dithered_module, "EAGER_RECORDS", 10)
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
     rng, same = np.random.default_rng(0), np.random.default_rng(0)
     order = dithered(CountedOrder(values, counts, lattice_of(10, bits=24), BOUNDS), rng)
@@ -355,7 +357,7 @@ def test_log_volume_takes_huge_and_tiny_ranges():
 @pytest.mark.parametrize("bits, count", [(2, 3), (1, 70)])
 def test_dithers_are_the_shifts_of_one_sequence(monkeypatch, eager, bits, count):
     """Each as likely as any other, whatever is asked first, and the same for all points."""
-    monkeypatch.setattr(dither_module, "EAGER_RECORDS", eager)
+    monkeypatch.setattr(dithered_module, "EAGER_RECORDS", eager)
     rng = np.random.default_rng(17)
     points = [0] * count + [2] * (count + 1)
     samples = [
@@ -375,7 +377,7 @@ def test_dithers_are_the_shifts_of_one_sequence(monkeypatch, eager, bits, count)
 def test_dithered_is_a_function_of_the_seed():
     lattice = Lattice.of((0.0, 9.0), 1.0, True)
     values, counts = np.array([2, 5]), np.array([30_000, 40_000])
-    assert counts.sum() > dither_module.EAGER_RECORDS
+    assert counts.sum() > dithered_module.EAGER_RECORDS
     runs = CountedOrder(values, counts, lattice, BOUNDS)
     orders = [dithered(runs, np.random.default_rng(s)) for s in (1, 1, 2)]
     found = [listed(order, [35_000], [35_010]) for order in orders]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import CellCounts, TakenByKey
-from dpq_fast.data.selection import (
+from dpq_fast.orders.selected import (
     UNKNOWN,
     CollectedWindows,
     Counted,

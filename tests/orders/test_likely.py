@@ -9,21 +9,32 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map
-from dpq_fast.data import foreseen as foreseen_module
-from dpq_fast.data import passes, queries, selection
+from dpq_fast.data import passes
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map, sampled
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.likely import Likely, Narrowing, noise_of
-from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
-from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.selection import Buckets, SelectedOrder
 from dpq_fast.laws.joint import coarse, few
 from dpq_fast.laws.joint.plan import PLAN
+from dpq_fast.orders import buckets as buckets_module
+from dpq_fast.orders import likely as likely_module
+from dpq_fast.orders import selected as selected_module
+from dpq_fast.orders.buckets import Buckets
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.likely import (
+    BUCKETS,
+    Foreseen,
+    Likely,
+    Narrowing,
+    SampledCounts,
+    choose_map,
+    noise_of,
+    sampled,
+)
+from dpq_fast.orders.selected import SelectedOrder
+from dpq_fast.orders.sorted import SortedOrder
 
-from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
+from .test_selected import SHAPES, assert_same_intervals, in_order, some_windows
 
 joint_exp = importlib.import_module("dpq_fast.mechanisms.joint_exp")
 
@@ -64,8 +75,8 @@ def folds(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Short columns, too, are looked at, and much of them is collected."""
-    monkeypatch.setattr(foreseen_module, "SAMPLED_SHARE", 2)
-    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 0.25)
+    monkeypatch.setattr(likely_module, "SAMPLED_SHARE", 2)
+    monkeypatch.setattr(likely_module, "FORESEEN_SHARE", 0.25)
 
 
 def foreseen_of(values, bounds, wanted):
@@ -76,17 +87,17 @@ def foreseen_of(values, bounds, wanted):
 @pytest.mark.parametrize("resolution", [None, 0, 3.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_order_statistics_do_not_depend_on_what_was_foreseen(shape, resolution, monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
-    monkeypatch.setattr(selection, "COLLECTED", 50)
-    monkeypatch.setattr(queries, "LEAST_ROOM", 0)
-    monkeypatch.setattr(queries, "ROOM_SLACK", 1.0)
+    monkeypatch.setattr(selected_module, "FULL", 20)  # so that small data has full buckets, too
+    monkeypatch.setattr(buckets_module, "COLLECTED", 50)
+    monkeypatch.setattr(buckets_module, "LEAST_ROOM", 0)
+    monkeypatch.setattr(buckets_module, "ROOM_SLACK", 1.0)
     rng = np.random.default_rng(2)
     lattice = Lattice.of(BOUNDS, resolution, None)
     values = SHAPES[shape](400, rng)
     expected = in_order(values, lattice, BOUNDS)
     some = rng.random(BUCKETS + 1) < 0.5
     for wanted, spare in ((some, 0), (some, -393), (some | ~some, 0)):
-        monkeypatch.setattr(queries, "SPARE_ROOM", spare)  # or room for seven
+        monkeypatch.setattr(buckets_module, "SPARE_ROOM", spare)  # or room for seven
         chunks = Chunks.of_array(values, 1)
         foreseen = foreseen_of(values, BOUNDS, wanted)
         buckets = Buckets(chunks, *BOUNDS, values[:100], lattice, foreseen)
@@ -114,9 +125,9 @@ def test_answers_do_not_depend_on_what_was_foreseen(wrong, workers, resolution, 
     expected, true = answer(), Foreseen.of
     used = []
     if wrong == "no room":
-        monkeypatch.setattr(queries, "LEAST_ROOM", 3)
-        monkeypatch.setattr(queries, "SPARE_ROOM", 0)
-        monkeypatch.setattr(queries, "ROOM_SLACK", 0.0)
+        monkeypatch.setattr(buckets_module, "LEAST_ROOM", 3)
+        monkeypatch.setattr(buckets_module, "SPARE_ROOM", 0)
+        monkeypatch.setattr(buckets_module, "ROOM_SLACK", 0.0)
 
     def foreseen(*arguments):
         found = true(*arguments)
@@ -177,8 +188,8 @@ def scattered(monkeypatch):
     monkeypatch.setattr(passes, "SCATTERED", 2**16)
     monkeypatch.setattr(passes, "ROW", 2**7)
     monkeypatch.setattr(passes, "MIN_SHARE", 2**10)
-    monkeypatch.setattr(foreseen_module, "SCATTERED", 2**16)
-    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 1.0)
+    monkeypatch.setattr(likely_module, "SCATTERED", 2**16)
+    monkeypatch.setattr(likely_module, "FORESEEN_SHARE", 1.0)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -190,7 +201,7 @@ def test_what_is_collected_narrows_down(name, workers, scattered, folds, monkeyp
 
     def remembered(self, query):
         found = fold(self, query)
-        if isinstance(query, queries.BucketCounts):
+        if isinstance(query, buckets_module.BucketCounts):
             tallies.append(found)
         return found
 
@@ -274,7 +285,7 @@ def test_what_stays_much_is_not_collected(alike):
 
 def test_one_thread_that_wants_nothing_is_enough():
     likely = Likely(np.array([0.5]), 0.0, np.ones(5, dtype=np.uint8), 0.5)
-    query = queries.BucketCounts(Map(0.0, 4.0, 4, origin=0.0, scale=1.0), 4, likely)
+    query = buckets_module.BucketCounts(Map(0.0, 4.0, 4, origin=0.0, scale=1.0), 4, likely)
     one, other = query.start(), query.start()
     for state in (one, other):
         query.step(state, np.array([0.5, 1.5, 1.5]))
@@ -300,11 +311,11 @@ def test_one_pass_does_for_small_budgets(resolution, folds, monkeypatch):
     monkeypatch.setattr(sample_module, "ALL_READ", 1)
     cells = replace(PLAN, short_entries=0, few_entries=0, least_ranks=0.0)
     monkeypatch.setattr(joint_exp, "PLAN", cells)
-    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 1.0)
+    monkeypatch.setattr(likely_module, "FORESEEN_SHARE", 1.0)
     x = np.random.default_rng(15).normal(0.0, 5.0, 200_000)
     law = dict(epsilon=0.2, bounds=BOUNDS, resolution=resolution)
     for most, names in ((2**22, {"TakenByKey", "TakenBetween"}), (0, {"BinCounts"})):
-        monkeypatch.setattr(selection, "MOST_READ", most)
+        monkeypatch.setattr(selected_module, "MOST_READ", most)
         folds.clear()
         dpq.joint_exp(x, [0.3, 0.6], rng=1, **law)
         assert folds[0] == ("BucketCounts", x.size)
@@ -519,11 +530,9 @@ def test_a_sample_is_one_of_so_many_whoever_looks(workers, kind):
     x = np.random.default_rng(4).normal(0.0, 20.0, n).astype(kind)
     chosen = choose_map(*BOUNDS, x[:100])
     counts = sampled(x, chosen, workers)
-    looked_at = foreseen_module.SAMPLED_SHARE * int(counts.sum())
+    looked_at = likely_module.SAMPLED_SHARE * int(counts.sum())
     assert counts.shape == (BUCKETS,)
-    assert (
-        n - workers * foreseen_module.SAMPLED_SHARE * foreseen_module.SAMPLED_RUN < looked_at <= n
-    )
+    assert n - workers * likely_module.SAMPLED_SHARE * likely_module.SAMPLED_RUN < looked_at <= n
     whole = np.zeros(BUCKETS + 1, dtype=np.int64)
     chosen.count(x, whole)
     # shares of records up to each bucket, to within what a sample of 2^15 may be off by

@@ -10,23 +10,22 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data import dither as dither_module
-from dpq_fast.data import foreseen, selection
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data.blocks import Zone, segments, stretch_of
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.selection import (
-    BUCKETS,
-    UNKNOWN,
-    Buckets,
-    CollectedWindows,
-    SelectedOrder,
-)
 from dpq_fast.laws.joint import few
+from dpq_fast.orders import buckets as buckets_module
+from dpq_fast.orders import dithered as dithered_module
+from dpq_fast.orders import likely as likely_module
+from dpq_fast.orders import selected as selected_module
+from dpq_fast.orders.blocks import Zone, segments, stretch_of
+from dpq_fast.orders.buckets import Buckets
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.likely import BUCKETS
+from dpq_fast.orders.selected import UNKNOWN, CollectedWindows, SelectedOrder
+from dpq_fast.orders.sorted import SortedOrder
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)
@@ -91,9 +90,9 @@ def some_windows(n, rng):
 @pytest.mark.parametrize("resolution", [None, 0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
-    monkeypatch.setattr(selection, "COLLECTED", 50)
-    monkeypatch.setattr(selection, "COMPARED", 500)
+    monkeypatch.setattr(selected_module, "FULL", 20)  # so that small data has full buckets, too
+    monkeypatch.setattr(buckets_module, "COLLECTED", 50)
+    monkeypatch.setattr(buckets_module, "COMPARED", 500)
     rng = np.random.default_rng(1)
     lattice = Lattice.of(bounds, resolution, None)
     for n in (10, 1000):
@@ -110,13 +109,13 @@ def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
 @pytest.mark.parametrize("resolution", [None, 0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_read_again_and_again_is_sorted(shape, resolution, bounds, monkeypatch):
-    monkeypatch.setattr(selection, "REREAD", 0)
+    monkeypatch.setattr(buckets_module, "REREAD", 0)
     rng = np.random.default_rng(4)
     lattice = Lattice.of(bounds, resolution, None)
     values = SHAPES[shape](1_000, rng)
     expected = in_order(values, lattice, bounds)
     for most in (2**24, expected.n - 1):
-        monkeypatch.setattr(selection, "MOST_SORTED", most)
+        monkeypatch.setattr(buckets_module, "MOST_SORTED", most)
         order, passes, fold = selected(values, lattice, bounds), [], Chunks.fold
         monkeypatch.setattr(
             Chunks,
@@ -146,8 +145,8 @@ def test_what_is_read_again_and_again_is_sorted(shape, resolution, bounds, monke
 @pytest.mark.parametrize("resolution", [None, 0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_records_that_are_read_are_cut_as_sorted_ones(shape, resolution, bounds, monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 20)
-    monkeypatch.setattr(selection, "COLLECTED", 50)
+    monkeypatch.setattr(selected_module, "FULL", 20)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 50)
     rng = np.random.default_rng(3)
     lattice = Lattice.of(bounds, resolution, None)
     for n, most in ((1, 2), (10, 2), (1000, 3), (1000, 40)):
@@ -196,8 +195,8 @@ def test_near_ties_are_told_apart(steps, value):
     first = int(keys(np.array([value]))[0])
     values = np.array([value_of(first + step) for step in steps])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "FULL", 1)
-        patch.setattr(selection, "COLLECTED", 8)
+        patch.setattr(selected_module, "FULL", 1)
+        patch.setattr(buckets_module, "COLLECTED", 8)
         order = selected(values, None, BOUNDS)
         np.testing.assert_array_equal(order._points([(0, values.size)]), np.sort(values))
         middle = (values.size // 2 - 1, values.size // 2 + 2)
@@ -291,8 +290,8 @@ def test_arrays_of_any_layout_are_gone_through(change):
 def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
     monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
     monkeypatch.setattr(sample_module, "MANY_SORTED", 0)
-    monkeypatch.setattr(selection, "FULL", 20)
-    monkeypatch.setattr(selection, "COLLECTED", 50)
+    monkeypatch.setattr(selected_module, "FULL", 20)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 50)
     refined, refine = [], Buckets._refine
     monkeypatch.setattr(
         Buckets, "_refine", lambda self, cells: (refined.append(len(cells)), refine(self, cells))
@@ -361,7 +360,7 @@ def test_comparing_collects_what_buckets_hold(at_edges, windows, monkeypatch):
     expected = np.clip(np.sort(x), *bounds)
     sizes = []
     for compared in (10**9, 0):
-        monkeypatch.setattr(selection, "COMPARED", compared)
+        monkeypatch.setattr(buckets_module, "COMPARED", compared)
         held = assert_held_as_sorted(selected(x, None, bounds, probe=probe), expected, windows)
         sizes.append(held.collected.size)
     assert sizes[0] == sizes[1]
@@ -380,8 +379,8 @@ def test_plans_hold_the_buckets_of_their_windows_alone():
 
 @pytest.mark.parametrize("windows", [[(0, 900)], [(10, 20), (880, 890)], [(299, 302)]])
 def test_plans_collect_no_more_than_they_may(windows, monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 2)
-    monkeypatch.setattr(selection, "COLLECTED", 40)
+    monkeypatch.setattr(selected_module, "FULL", 2)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 40)
     x = np.concatenate((0.1 + np.arange(300) * 1e-13, np.full(300, 0.2), np.arange(300.0)))
     order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
     start, stop = np.array(windows).T
@@ -395,8 +394,8 @@ def test_plans_collect_no_more_than_they_may(windows, monkeypatch):
 
 
 def test_tied_records_are_not_collected(monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 2)
-    monkeypatch.setattr(selection, "COLLECTED", 4)
+    monkeypatch.setattr(selected_module, "FULL", 2)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 4)
     # of one value; and of one lattice point, but not of one value
     for x, lattice in (
         (np.full(500, 0.5), None),
@@ -427,7 +426,7 @@ def test_buckets_that_are_rounded_to_one_point_are_not_collected(workers):
     assert (order._points(windows) == expected._points(windows)).all()
     asked = np.arange(-30, 30) + lattice.points // 2
     assert (order.ranks_of(asked) == expected.ranks_of(asked)).all()
-    likely = foreseen.Foreseen.of(
+    likely = likely_module.Foreseen.of(
         values, *bounds, values[:100], np.linspace(0.1, 0.9, 9), 1e-3, workers, lattice
     ).likely
     assert likely is not None and likely.share < 0.1
@@ -445,9 +444,9 @@ def test_buckets_of_one_point_hold_no_other(low, width, points, probe, near, see
     """And all are found that lie between its least value and its greatest, but at its ends."""
     rng, high = np.random.default_rng(seed), low + 10.0**width
     lattice = Lattice.of((low, high), (high - low) / points, False)
-    chosen = foreseen.choose_map(low, high, np.array(probe, dtype=float))
+    chosen = likely_module.choose_map(low, high, np.array(probe, dtype=float))
     buckets = np.arange(BUCKETS)
-    are_one, value = foreseen.are_of_one_point(chosen, lattice, buckets)
+    are_one, value = likely_module.are_of_one_point(chosen, lattice, buckets)
     tried = np.clip(rng.uniform(low, high, 4_000), low, high)
     if near:  # the last values of points, and the first ones
         first = lattice.least(np.arange(1, lattice.points))
@@ -463,8 +462,8 @@ def test_buckets_of_one_point_hold_no_other(low, width, points, probe, near, see
 
 
 def test_parts_of_windows_are_found_between_tied_records(monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 1)
-    monkeypatch.setattr(selection, "COLLECTED", 4)
+    monkeypatch.setattr(selected_module, "FULL", 1)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 4)
     x = np.repeat([0.1, 0.2, 0.3, 0.4, 0.5], [6, 1, 1, 5, 2])
     x[6:8] += [1e-15, 2e-15]
     order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
@@ -498,8 +497,8 @@ def test_windows_are_collected_ahead_as_one_where_they_touch(monkeypatch):
 
 
 def test_ranks_inside_what_is_held_take_no_pass(monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 2)
-    monkeypatch.setattr(selection, "COLLECTED", 4)
+    monkeypatch.setattr(selected_module, "FULL", 2)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 4)
     x = np.concatenate((0.1 + np.arange(40) * 1e-10, np.full(40, 0.2), np.arange(1.0, 21.0)))
     order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
     everything = [(0, x.size)]
@@ -511,8 +510,8 @@ def test_ranks_inside_what_is_held_take_no_pass(monkeypatch):
 
 
 def test_ranks_outside_of_what_is_held_take_one_pass(monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 2)
-    monkeypatch.setattr(selection, "COLLECTED", 4)
+    monkeypatch.setattr(selected_module, "FULL", 2)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 4)
     x = np.concatenate((0.1 + np.arange(40) * 1e-10, np.arange(1.0, 21.0)))
     outputs = np.concatenate((x, (x[1:] + x[:-1]) / 2.0))
     for windows in ([(3, 5)], [(45, 50)], [(0, 2), (38, 41)]):
@@ -522,8 +521,8 @@ def test_ranks_outside_of_what_is_held_take_one_pass(monkeypatch):
 
 
 def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
-    monkeypatch.setattr(selection, "FULL", 2)
-    monkeypatch.setattr(selection, "COLLECTED", 4)
+    monkeypatch.setattr(selected_module, "FULL", 2)
+    monkeypatch.setattr(buckets_module, "COLLECTED", 4)
     x = np.concatenate(([0.0], 0.1 + np.arange(40) * 1e-10, np.arange(1.0, 21.0)))
     buckets = Buckets(Chunks.of_array(x, 1), 0.0, 1e6, np.array([0.0, 1e6]), None)
     assert buckets.ranks_of(np.array([0.1]), None).tolist() == [UNKNOWN]
@@ -538,8 +537,8 @@ def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
 
 @pytest.mark.parametrize("resolution, unit", [(0, 1.0), (0.5, 0.5)])
 def test_spread_known_values(resolution, unit, monkeypatch):
-    monkeypatch.setattr(selection, "BUCKETS", 4096)
-    monkeypatch.setattr(foreseen, "BUCKETS", 4096)
+    monkeypatch.setattr(buckets_module, "BUCKETS", 4096)
+    monkeypatch.setattr(likely_module, "BUCKETS", 4096)
     # bucket k holds the numbers from k to k + 1: so many records, evenly spread
     x = np.repeat(np.arange(4096) + 0.5, 1 + np.arange(4096) % 3)
     lattice = Lattice.of((0.0, 4096.0), resolution, None)
@@ -589,7 +588,7 @@ def test_dithered_columns_are_gone_through(monkeypatch):
     x = np.round(np.random.default_rng(10).normal(0, 5, 3000), 1)
     x += np.random.default_rng(11).uniform(-0.004, 0.004, 3000)  # of one cell, but not tied
     x[::10] = 2.0
-    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(dithered_module, "EAGER_RECORDS", 0)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 10**6)
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
@@ -672,9 +671,9 @@ def test_batches_of_integers_fall_on_the_lattice_of_all():
 
 def test_empty_batches_come_first_at_no_cost(monkeypatch):
     """The buckets are chosen by the first values that there are."""
-    probes, choose = [], selection.choose_map
+    probes, choose = [], buckets_module.choose_map
     monkeypatch.setattr(
-        selection, "choose_map", lambda *given: probes.append(given[2]) or choose(*given)
+        buckets_module, "choose_map", lambda *given: probes.append(given[2]) or choose(*given)
     )
     x = np.random.default_rng(14).normal(0, 5, 5000)
     Sample.from_batches(lambda: [x], BOUNDS, resolution=FINE)

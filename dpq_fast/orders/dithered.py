@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.dither import Offsets
 from dpq_fast._kernels.parts import Parts
-from dpq_fast.data.blocks import Zone, stretch_of, with_ends
-from dpq_fast.data.order import CoarseOrder, SortedOrder, Stretch, WholeOrder, innermost
+from dpq_fast.orders.blocks import Zone, stretch_of, with_ends
+from dpq_fast.orders.order import CoarseOrder, Stretch, WholeOrder, innermost
+from dpq_fast.orders.sorted import SortedOrder
 
 # Up to this many records, all are laid out at once.
 EAGER_RECORDS = 2**14

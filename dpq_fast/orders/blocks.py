@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.order import CutOrder, Cuts, Stretch, WholeOrder
+from dpq_fast.orders.order import CutOrder, Cuts, Stretch, WholeOrder
 
 
 class Blocks(NamedTuple):

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import Cuts, Stretch
 from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import BinCounts
+from dpq_fast.orders.order import Cuts, Stretch
 
 # What is crowded is cut into so many parts that each would have half of what it may, and into more
 # where that is few for all of a pass: records may be anywhere in it.
