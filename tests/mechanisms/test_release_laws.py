@@ -55,6 +55,7 @@ from dpq_fast.laws.joint.widths import Widths
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.noise import counts
 from dpq_fast.noise.discrete import discrete_laplace as discrete_laplace_of
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders import dithered as dithered_module
 from dpq_fast.orders import selected as selected_module
 from dpq_fast.orders.order import CoarseOrder, WholeOrder
@@ -288,7 +289,7 @@ WINDOWS = (
     (depth_law, "window_of", lambda order, rate, masses: 1),
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
-SELECTION = ((sample, "SORTED_RECORDS", 0),)
+SELECTION = ((choice_module, "SORTED_RECORDS", 0),)
 CUT = ((selected_module, "READ", 0), (selected_module, "READ_SHARE", 0.0))  # by counts alone
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
@@ -664,7 +665,7 @@ THREE = [LONG, 1, 1]
 SPREAD = GRID | dict(bounds=(0, int(LINE[2])), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
-MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
+MANY_POINTS = ((choice_module, "FEW_POINTS", 1), (choice_module, "MANY_POINTS", 1))
 ASKED = ((dithered_module, "EAGER_RECORDS", 0),)  # drawn where it is asked for
 DITHERED: dict[str, tuple] = {
     "at once": (),
@@ -820,7 +821,7 @@ def of_depths(counts: list[int], level: float, rate: float) -> Law:
 
 def many_cases() -> Iterator[tuple[str, Case]]:
     """More records than are sorted where they are not tied, and as they come."""
-    selected = ((sample, "MANY_SORTED", 0),)
+    selected = ((choice_module, "MANY_SORTED", 0),)
     column = np.random.default_rng(1).permutation(np.repeat(ALONG.astype(float), CROWD))
     form = dict(bounds=(0, int(ALONG[-1])), resolution=1, dither=False)
     repeat = partial(repeated, line=ALONG)

@@ -10,13 +10,13 @@ import pytest
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map
 from dpq_fast.data import passes
-from dpq_fast.data import sample as sample_module
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import coarse, few
 from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.orders import buckets as buckets_module
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders import likely as likely_module
 from dpq_fast.orders import selected as selected_module
 from dpq_fast.orders.buckets import Buckets
@@ -308,7 +308,7 @@ def test_one_pass_does_for_a_release(resolution, eager, folds):
 @pytest.mark.parametrize("resolution", [None, 0])
 def test_one_pass_does_for_small_budgets(resolution, folds, monkeypatch):
     """Cells of ranks are cut from what was collected; of more than some records, by counts."""
-    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    monkeypatch.setattr(choice_module, "ALL_READ", 1)
     cells = replace(PLAN, short_entries=0, few_entries=0, least_ranks=0.0)
     monkeypatch.setattr(joint_exp, "PLAN", cells)
     monkeypatch.setattr(likely_module, "FORESEEN_SHARE", 1.0)
@@ -338,8 +338,8 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
     x = np.where(rng.random(150_000) < 0.5, 1.0, rng.normal(0.0, 5.0, 150_000))
     options = dict(epsilon=1, bounds=BOUNDS, resolution=resolution, dither=False)
     for most, large, kind in ((256, 16, SortedOrder), (256, 1, SortedOrder), (0, 1, None)):
-        monkeypatch.setattr(sample_module, "MANY_SORTED", most)
-        monkeypatch.setattr(sample_module, "ALL_READ", large)
+        monkeypatch.setattr(choice_module, "MANY_SORTED", most)
+        monkeypatch.setattr(choice_module, "ALL_READ", large)
         folds.clear()
         law = dpq.joint_exp_law(x, [0.2, 0.5], **options)
         assert isinstance(law._paths._order, kind or SelectedOrder)
@@ -353,7 +353,7 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
 
 @pytest.mark.parametrize("name", ["joint_exp", "ind_exp", "approx_quantiles"])
 def test_points_are_counted_where_budgets_are_small(name, folds, monkeypatch):
-    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    monkeypatch.setattr(choice_module, "ALL_READ", 1)
     x, q = np.random.default_rng(19).normal(0.0, 5.0, 150_000), np.arange(1, 10) / 10
     for epsilon, query in ((0.02, "PointCounts"), (50.0, "BucketCounts")):
         folds.clear()
@@ -366,11 +366,11 @@ def test_points_are_counted_where_budgets_are_small(name, folds, monkeypatch):
 @pytest.mark.parametrize("dither", [True, False])
 def test_what_is_mostly_asked_for_is_counted_or_sorted(dither, folds, monkeypatch):
     """Of columns that are not sorted whatever happens: by points, where these are few."""
-    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    monkeypatch.setattr(choice_module, "ALL_READ", 1)
     x = np.random.default_rng(18).normal(0.0, 5.0, 150_000)
     options = dict(bounds=BOUNDS, resolution=0.002, dither=dither)  # 100,001 points
     for most, kind in ((256, SortedOrder), (0, SelectedOrder)):
-        monkeypatch.setattr(sample_module, "MANY_SORTED", most)
+        monkeypatch.setattr(choice_module, "MANY_SORTED", most)
         for epsilon, expected in ((0.01, kind), (5.0, SelectedOrder)):
             folds.clear()
             law = dpq.joint_exp_law(x, Q, epsilon=epsilon, **options)
@@ -396,7 +396,7 @@ def test_another_pass_is_made_where_the_sample_was_wrong(eager, folds):
 
 def test_sorted_columns_are_not_counted(folds):
     x = np.sort(np.random.default_rng(8).normal(0.0, 5.0, 200_000))
-    lattice_points = 2 * sample_module.NEAR_POINTS
+    lattice_points = 2 * choice_module.NEAR_POINTS
     for options in (dict(assume_sorted=True), {}):
         bounds = (-lattice_points / 2.0, lattice_points / 2.0)
         Sample.of(np.rint(x), bounds, resolution=1, **options)
@@ -404,7 +404,7 @@ def test_sorted_columns_are_not_counted(folds):
 
 
 def test_lattices_of_many_points_are_counted_where_a_sample_is_shared(eager, folds, monkeypatch):
-    monkeypatch.setattr(sample_module, "RECORDS_PER_POINT", 1)
+    monkeypatch.setattr(choice_module, "RECORDS_PER_POINT", 1)
     x = np.random.default_rng(9).normal(0.0, 5.0, 200_000)
     sample = Sample.of(x, BOUNDS, resolution=0.002)
     assert [name for name, _ in folds] == ["PointCounts"]

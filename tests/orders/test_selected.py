@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data import sample as sample_module
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import few
 from dpq_fast.orders import buckets as buckets_module
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders import dithered as dithered_module
 from dpq_fast.orders import likely as likely_module
 from dpq_fast.orders import selected as selected_module
@@ -289,7 +289,7 @@ def test_arrays_of_any_layout_are_gone_through(change):
 
 def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
     monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
-    monkeypatch.setattr(sample_module, "MANY_SORTED", 0)
+    monkeypatch.setattr(choice_module, "MANY_SORTED", 0)
     monkeypatch.setattr(selected_module, "FULL", 20)
     monkeypatch.setattr(buckets_module, "COLLECTED", 50)
     refined, refine = [], Buckets._refine
@@ -589,13 +589,13 @@ def test_dithered_columns_are_gone_through(monkeypatch):
     x += np.random.default_rng(11).uniform(-0.004, 0.004, 3000)  # of one cell, but not tied
     x[::10] = 2.0
     monkeypatch.setattr(dithered_module, "EAGER_RECORDS", 0)
-    monkeypatch.setattr(sample_module, "FEW_POINTS", 10**6)
+    monkeypatch.setattr(choice_module, "FEW_POINTS", 10**6)
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
-    monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
-    monkeypatch.setattr(sample_module, "MANY_POINTS", 1)
+    monkeypatch.setattr(choice_module, "FEW_POINTS", 1)
+    monkeypatch.setattr(choice_module, "MANY_POINTS", 1)
     windows = np.array([0, 1400, 2000]), np.array([100, 300, 1])
     orders = [Sample.of(np.append(x, np.nan), BOUNDS, resolution=0.01).order(11)]
-    monkeypatch.setattr(sample_module, "SORTED_RECORDS", 1_000)
+    monkeypatch.setattr(choice_module, "SORTED_RECORDS", 1_000)
     orders.append(Sample.of(x, BOUNDS, resolution=0.01).order(11))
     kinds = [type(order._coarse) for order in (counted, *orders)]
     assert kinds == [CountedOrder, SortedOrder, SelectedOrder]

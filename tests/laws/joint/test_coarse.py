@@ -17,7 +17,6 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import coarse as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import cells as cells_law
@@ -28,6 +27,7 @@ from dpq_fast.laws.joint.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.joint.path import PathLaw, TooWide
 from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.laws.joint.widths import Widths, spans_around, wide_of, widths_of
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders import dithered as dithered_module
 from dpq_fast.orders import selected as selected_module
 from dpq_fast.orders import sorted as sorted_module
@@ -65,9 +65,9 @@ def orders(monkeypatch, records, form, way):
     if way in ("selected", "cut by counts"):
         monkeypatch.setattr(selected_module, "READ", 0 if way != "selected" else 100)
         monkeypatch.setattr(selected_module, "READ_SHARE", 0.0)
-        monkeypatch.setattr(sample, "FEW_POINTS", 1)
-        monkeypatch.setattr(sample, "MANY_POINTS", 1)
-        monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
+        monkeypatch.setattr(choice_module, "FEW_POINTS", 1)
+        monkeypatch.setattr(choice_module, "MANY_POINTS", 1)
+        monkeypatch.setattr(choice_module, "SORTED_RECORDS", 0)
         x = np.random.default_rng(len(x)).permutation(x)
     if way == "counted":
         values, counts = np.unique(x, return_counts=True)
@@ -380,9 +380,9 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
 )
 def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, form, way):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
+        patch.setattr(choice_module, "SORTED_RECORDS", 100 if way == "sorted" else 0)
         patch.setattr(selected_module, "READ", 100 if way == "selected" else 0)
-        patch.setattr(sample, "FEW_POINTS", 1)
+        patch.setattr(choice_module, "FEW_POINTS", 1)
         patch.setattr(dithered_module, "EAGER_RECORDS", 0)
         patch.setattr(sorted_module, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
@@ -421,10 +421,10 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
 )
 def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, way):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
+        patch.setattr(choice_module, "SORTED_RECORDS", 100 if way == "sorted" else 0)
         patch.setattr(selected_module, "READ", 100 if way == "selected" else 0)
         patch.setattr(selected_module, "READ_SHARE", 0.0)
-        patch.setattr(sample, "FEW_POINTS", 1)
+        patch.setattr(choice_module, "FEW_POINTS", 1)
         patch.setattr(dithered_module, "EAGER_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         middle, away = np.array(inner).T
@@ -912,9 +912,9 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
 
 def test_unsorted_records_are_released_where_no_proposal_is_beyond_reach(monkeypatch):
     """Ranks of no outputs at all are asked for then."""
-    monkeypatch.setattr(sample, "ALL_READ", 1)  # else it is sorted, or counted
-    monkeypatch.setattr(sample, "MANY_SORTED", 0)
-    monkeypatch.setattr(sample, "MANY_POINTS", 0)
+    monkeypatch.setattr(choice_module, "ALL_READ", 1)  # else it is sorted, or counted
+    monkeypatch.setattr(choice_module, "MANY_SORTED", 0)
+    monkeypatch.setattr(choice_module, "MANY_POINTS", 0)
     x, q = np.random.default_rng(5).normal(0.0, 5.0, 300_000), np.arange(1, 10) / 10
     law = dpq.joint_exp_law(x, q, epsilon=0.01, bounds=(-100, 100), dither_rng=0)
     assert isinstance(law._paths, CoarseLaw) and -math.inf < law._paths._log_escape < -40.0

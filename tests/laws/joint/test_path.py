@@ -11,12 +11,12 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast._kernels import intervals
-from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders.sorted import SortedOrder
 
 SMALLEST_P = 1e-6
@@ -232,7 +232,7 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
 
 def read_order(name, way, monkeypatch):
     """An order of some records, by one of the ways to it: dithered in the last ones."""
-    monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
+    monkeypatch.setattr(choice_module, "SORTED_RECORDS", 0)
     monkeypatch.setattr(path_law, "WORTH", 0)
     x = adversarial(name, 20_000)
     if way == "selected":
@@ -312,7 +312,7 @@ def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window,
 
 
 def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
-    monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
+    monkeypatch.setattr(choice_module, "SORTED_RECORDS", 0)
     monkeypatch.setattr(path_law, "WORTH", 0)
     x = np.random.default_rng(3).normal(0.0, 5.0, 200_000)
     passes, fold = [], Chunks.fold
