@@ -101,7 +101,7 @@ def blocks_of(made, first=0, last=None):
 def cut(ranks, zones):
     """Blocks in some zones of an order."""
     made = leaves_of(ranks, zones, 2.5, 0.1, 0)
-    return blocks_of(made[0]) if made else [np.empty(0)] * 4
+    return blocks_of(made[0]) if made else [np.empty(0, dtype=np.int64)] * 4
 
 
 def lopsided(*leaves, tree=cells_law.tree_of):
