@@ -27,10 +27,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 import numpy as np
 
 import dpq_fast as dpq
-from dpq_fast.data.cells import PARTS
 from dpq_fast.data.queries import CellCounts
 from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.engines.partials import Sealed
+from dpq_fast.orders.cells import PARTS
 
 FILES = 8
 BOUNDS = (-20.0, 20.0)

@@ -1,8 +1,8 @@
 """What each choice of JointExp's plan buys: ``python bench/heuristics.py [--draws 30] [--quick]``.
 
 One switch at a time is turned off, over columns, numbers of records and levels, and budgets that
-users have: up to 300 levels, and epsilon times the records no less than the levels. Draws with
-and without it are timed in turn. A choice stays in `dpq_fast/laws/plan.py` if some case takes 20%
+users have: up to 300 levels, and epsilon times the records no less than the levels. Draws with and
+without it are timed in turn. A choice stays in `dpq_fast/laws/joint/plan.py` if some case takes 20%
 longer without it.
 """
 
@@ -29,8 +29,8 @@ from bench.case import Call
 from bench.columns import levels
 from bench.measure import alternately
 from dpq_fast import privacy
-from dpq_fast.laws import choice
-from dpq_fast.laws.plan import PLAN, Plan
+from dpq_fast.laws.joint import choice
+from dpq_fast.laws.joint.plan import PLAN, Plan
 from dpq_fast.noise.rng import default_rng
 
 # What is turned off, and the plan without it.

@@ -16,8 +16,8 @@ from bench.columns import BOUNDS, EPSILON, gaussian, levels, ordered
 from bench.sides import ind_exp, joint_exp, np_quantile, np_sum, published_joint_exp, released
 from dpq_fast import privacy
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.laws.fft import FftForward
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.fft import FftForward
+from dpq_fast.laws.joint.path import PathLaw
 
 
 def in_order(m: int, **options: Any) -> Maker:

@@ -16,7 +16,7 @@ from bench.columns import BOUNDS, DELTA, EPSILON, RHO, gaussian, levels, ordered
 from bench.counts import half_normal, np_log
 from bench.sides import ind_exp, joint_exp, np_quantile, np_sum, released
 from dpq_fast import privacy
-from dpq_fast.laws.path import first_windows, prepare
+from dpq_fast.laws.joint.path import first_windows, prepare
 from dpq_fast.mechanisms.approx_quantiles import drift
 from dpq_fast.privacy.levels import splits
 

@@ -2,43 +2,12 @@
 
 #include <math.h>
 
+#include "parts_walk.h"
 #include "race.h"
 #include "ranks.h"
 #include "uniform.h"
 
-/* A part of a cell with all it takes to halve it. */
-typedef struct {
-    dpq_dither_part part;
-    int64_t offset;      /* its first one */
-    int64_t rank, size;  /* records below it, and in it */
-    int64_t left, right; /* its fine points are left + 1, ..., right */
-} node;
-
-/* Parts of one depth in a row, each of which may be halved once. */
-typedef struct {
-    int depth;
-    uint32_t index, end; /* from the index-th one of the cell on */
-    uint32_t rest;       /* of the next one; see dither.h */
-    int64_t rank, left;  /* records and fine points before it */
-    int64_t most;        /* it is halved if it has more records than that */
-} run;
-
-/* On the way through all parts. */
-typedef struct {
-    const dpq_parts *parts;
-    size_t next;     /* cut of which nothing has been given yet */
-    size_t stretch;  /* of the lowest rank to come, or one before */
-    int64_t count;   /* records of the cell at hand, */
-    int waiting;     /* of which so many parts are still to be looked at, the lowest one last, */
-    node stack[33];
-    run run;         /* after these */
-    int sums;        /* whether a node is not gone into where what is inside of it can be summed up: */
-    node whole;      /* the one at hand, if it has records, */
-    int64_t most;    /* in parts of so many of them */
-} walk;
-
-#define STEPS 64 /* at once, */
-#define FEW 8    /* and to find one of the first */
+#define FEW 8    /* parts at once, to find one of the first */
 #define TRIES 16 /* to draw a part of a leaf, before all of them are looked at */
 #define MOST_WIDTH 0x1p53 /* float64 holds all integers up to this */
 
@@ -70,10 +39,10 @@ before_offset(const dpq_parts *p, size_t cut, int64_t offset)
     return p->first[cut] - 1 + offset * (each >> bits) + ((offset * rest + offsets - 1) >> bits);
 }
 
-static node
+static dpq_parts_node
 cell_of(const dpq_parts *p, size_t cut)
 {
-    return (node){
+    return (dpq_parts_node){
         .rank = p->below[cut],
         .size = p->above[cut] - p->below[cut],
         .left = p->first[cut] - 1,
@@ -83,7 +52,7 @@ cell_of(const dpq_parts *p, size_t cut)
 
 /* Halve: the lower half, and the upper one. */
 static void
-halve(const walk *w, const node *x, node half[2])
+halve(const dpq_parts_walk *w, const dpq_parts_node *x, dpq_parts_node half[2])
 {
     const dpq_parts *p = w->parts;
     int64_t size = INT64_C(1) << (p->dither.bits - 1 - x->part.depth);
@@ -100,7 +69,7 @@ halve(const walk *w, const node *x, node half[2])
 
 /* Whether all ranks up to one are in the stretch at hand. */
 static int
-is_in_one(const walk *w, int64_t high)
+is_in_one(const dpq_parts_walk *w, int64_t high)
 {
     return w->parts->start[w->stretch + 1] > high;
 }
@@ -108,7 +77,7 @@ is_in_one(const walk *w, int64_t high)
 /* How many records a part with the ranks low, ..., low + size may have, or if that is less than `size`, any number
  * that is less and not below it; -1 if none of these ranks is asked for. */
 static int64_t
-allowed(walk *w, int64_t low, int64_t size)
+allowed(dpq_parts_walk *w, int64_t low, int64_t size)
 {
     const dpq_parts *p = w->parts;
     int64_t most = -1;
@@ -137,7 +106,7 @@ give(dpq_part *to, int64_t left, int64_t right, int64_t least, int64_t most)
 
 /* A part of the cell at hand, with so many records. Those at its last offset are below no output of it. */
 static size_t
-give_part(const walk *w, dpq_part *to, dpq_dither_part part, int64_t left, int64_t right, int64_t rank,
+give_part(const dpq_parts_walk *w, dpq_part *to, dpq_dither_part part, int64_t left, int64_t right, int64_t rank,
           int64_t size, int64_t most)
 {
     const dpq_dither *d = &w->parts->dither;
@@ -157,7 +126,7 @@ give_part(const walk *w, dpq_part *to, dpq_dither_part part, int64_t left, int64
 /* Of `n` parts of a node, those that are asked for: ranks may be that none of them has. So what is left out between
  * two parts is of another rank than the second begins at. */
 static size_t
-asked_for(walk *w, dpq_part *part, size_t n)
+asked_for(dpq_parts_walk *w, dpq_part *part, size_t n)
 {
     size_t kept = 0;
 
@@ -171,12 +140,12 @@ asked_for(walk *w, dpq_part *part, size_t n)
 
 /* Go on in a run, as far as there is room. */
 static size_t
-go_on(walk *w, dpq_part *to, size_t room)
+go_on(dpq_parts_walk *w, dpq_part *to, size_t room)
 {
     const dpq_parts *p = w->parts;
     const int rest_bits = p->dither.bits - w->run.depth;
     const size_t cut = w->next - 1;
-    run r = w->run;
+    dpq_parts_run r = w->run;
     size_t n = 0;
 
     if (!p->each && r.most > 0 && r.depth + 1 < p->dither.bits && w->count >> p->dither.bits == 0) {
@@ -228,7 +197,7 @@ go_on(walk *w, dpq_part *to, size_t room)
 /* Begin a run of what is inside of a part, if that is not to be halved where it has few fine points: all
  * halves of one depth still have too many records for `most`, and their halves have not. */
 static int
-begin_run(walk *w, const node *x, int64_t most)
+begin_run(dpq_parts_walk *w, const dpq_parts_node *x, int64_t most)
 {
     const dpq_parts *p = w->parts;
     const int bits = p->dither.bits;
@@ -243,7 +212,7 @@ begin_run(walk *w, const node *x, int64_t most)
         return 0;
     }
     lower = (UINT32_C(1) << depth) - (UINT32_C(1) << x->part.depth);
-    w->run = (run){
+    w->run = (dpq_parts_run){
         .depth = depth,
         .index = (uint32_t)(x->offset >> (bits - depth)),
         .rest = x->part.rest | (p->dither.turned & lower),
@@ -258,11 +227,11 @@ begin_run(walk *w, const node *x, int64_t most)
 /* The lowest part inside of one, down to where it is to be halved no more, if it is asked for; or a run; or a whole
  * one: of a cell of so few records that none of its parts is a single offset. */
 static size_t
-lowest(walk *w, node x, dpq_part *to)
+lowest(dpq_parts_walk *w, dpq_parts_node x, dpq_part *to)
 {
     for (;;) {
         int64_t most = allowed(w, x.rank, x.size);
-        node half[2];
+        dpq_parts_node half[2];
 
         if (most < 0 || x.left == x.right) {
             return 0;
@@ -288,7 +257,7 @@ lowest(walk *w, node x, dpq_part *to)
 
 /* What lies before the cell of the next cut, or, where it has no records, up to its end. */
 static size_t
-next_cut(walk *w, dpq_part *to)
+next_cut(dpq_parts_walk *w, dpq_part *to)
 {
     const dpq_parts *p = w->parts;
     size_t cut = w->next++;
@@ -306,9 +275,8 @@ next_cut(walk *w, dpq_part *to)
     return give(to, last_of(p, cut - 1), end, p->above[cut - 1], most);
 }
 
-/* The next parts, so many at the most, up to a whole node; none at the end. */
-static size_t
-next_parts(walk *w, dpq_part *to, size_t room)
+size_t
+dpq_parts_next(dpq_parts_walk *w, dpq_part *to, size_t room)
 {
     size_t n = 0;
 
@@ -339,7 +307,7 @@ stretch_of(const dpq_parts *p, int64_t rank)
 
 /* Whether a part is to be halved, given a rank and how many records parts with it may have. */
 static int
-is_halved(walk *w, const node *x, int64_t rank, int64_t most_here)
+is_halved(dpq_parts_walk *w, const dpq_parts_node *x, int64_t rank, int64_t most_here)
 {
     if (x->size <= 1 || x->part.depth == w->parts->dither.bits) {
         return 0;
@@ -352,17 +320,17 @@ is_halved(walk *w, const node *x, int64_t rank, int64_t most_here)
 }
 
 /* On the way to the first part of a rank, or a little before. */
-static walk
+static dpq_parts_walk
 walk_from(const dpq_parts *p, int64_t rank)
 {
-    walk w = {.parts = p};
+    dpq_parts_walk w = {.parts = p};
     /* nothing before this cut, or in front of its cell, is of that rank */
     size_t cut = dpq_ranks_first(p->above, 0, p->cuts - 1, rank);
     int64_t low = cut > 0 ? p->above[cut - 1] : p->below[cut];
 
     w.next = cut;
     if (p->above[cut] > p->below[cut]) {
-        node x = cell_of(p, cut), half[2];
+        dpq_parts_node x = cell_of(p, cut), half[2];
         const int64_t most_here = p->most[stretch_of(p, rank)];
 
         w.next++;
@@ -384,284 +352,6 @@ walk_from(const dpq_parts *p, int64_t rank)
     return w;
 }
 
-/* Parts that begin at this rank, or a higher one, are not of the leaf that begins at a rank, u as in begin[u]. */
-static int64_t
-end_after(const dpq_parts *p, size_t u, int64_t rank)
-{
-    const double ranks = p->ranks[u];
-    int64_t end = (int64_t)ceil((floor((double)rank / ranks) + 1.0) * ranks);
-
-    end = end > rank ? end : rank + 1; /* the quotient may have been rounded down */
-    return end < p->begin[u + 1] ? end : p->begin[u + 1];
-}
-
-/* Nor are parts that leave something out. */
-static int
-is_beyond(dpq_part part, int64_t end, int64_t right)
-{
-    return part.least >= end || part.left != right;
-}
-
-/* What parts of a leaf weigh; see dpq_parts_leaves. */
-typedef struct {
-    double rising, width, falling; /* the first in units of the weight at the leaf's end */
-    size_t parts;
-} weights;
-
-/* On the way through all leaves. */
-typedef struct {
-    const dpq_parts *parts;
-    const dpq_decay *decay;
-    size_t room, leaves;         /* as many as there are, the last of which is at hand, */
-    int64_t *least, *most;       /* OUT, all of these */
-    double *const *sum;
-    size_t done, longest;        /* parts of those before it */
-    size_t u;                    /* as in begin[u], of where it begins: */
-    int64_t rank, end;           /* at this rank, and no part of it at this one; */
-    int64_t right;               /* it goes up to here */
-    weights all;
-} gathering;
-
-/* The leaf at hand is done. */
-static void
-finish(gathering *g)
-{
-    const size_t at = g->leaves - 1;
-    const int64_t middle = (g->most[at] - g->rank) / 2;
-
-    g->sum[0][at] = g->all.rising * dpq_decay_signed(g->decay, g->rank + middle - g->end);
-    g->sum[1][at] = g->all.width;
-    g->sum[2][at] = g->all.falling / dpq_decay_at(g->decay, middle);
-    g->done += g->all.parts;
-    g->longest = g->all.parts > g->longest ? g->all.parts : g->longest;
-}
-
-/* Begin a leaf, if there is room for it. */
-static int
-begin(gathering *g, int64_t left, int64_t rank)
-{
-    if (g->leaves > 0) {
-        finish(g);
-    }
-    if (g->leaves == g->room) {
-        return 0;
-    }
-    while (g->parts->begin[g->u + 1] <= rank) {
-        g->u++;
-    }
-    g->rank = rank;
-    g->end = end_after(g->parts, g->u, rank);
-    g->right = left;
-    g->all = (weights){0.0, 0.0, 0.0, 0};
-    g->least[g->leaves] = g->most[g->leaves] = rank;
-    g->leaves++;
-    return 1;
-}
-
-/* Add some parts to the leaf at hand. */
-static void
-add(gathering *g, const dpq_part *part, size_t n)
-{
-    const dpq_decay *decay = g->decay;
-    const uint64_t size = (uint64_t)decay->size; /* no number below 0 is less */
-    const int64_t rank = g->rank, end = g->end;
-    weights all = g->all;
-    size_t i = 0;
-
-    for (; i < n; i++) { /* nearly all ranks are in the table */
-        const uint64_t below = (uint64_t)(end - part[i].most), above = (uint64_t)(part[i].least - rank);
-        const double each = (double)part[i].width;
-
-        if (below >= size || above >= size) {
-            break;
-        }
-        all.rising += each * decay->table[below];
-        all.width += each;
-        all.falling += each * decay->table[above];
-    }
-    for (; i < n; i++) {
-        const double each = (double)part[i].width;
-
-        all.rising += each * dpq_decay_signed(decay, end - part[i].most);
-        all.width += each;
-        all.falling += each * dpq_decay_at(decay, part[i].least - rank);
-    }
-    all.parts += n;
-    g->all = all;
-    g->most[g->leaves - 1] = part[n - 1].most;
-    g->right = part[n - 1].left + part[n - 1].width;
-}
-
-/* What is inside of a half of a half ... of a cell. */
-typedef struct {
-    double rising, falling; /* as of weights, relative to its end, and in units of its width */
-    size_t parts;
-    int64_t span; /* ranks go up by so many: by its records, but for one at its end */
-} inside;
-
-/* Those of depth d have floor(count / 2^d) records, or one more; and only that tells what is inside of them. */
-typedef struct {
-    int64_t count, most; /* of this cell, in parts of so many records; a count of 0 to begin with */
-    inside half[33][2];
-} table;
-
-/* How many records are in the lower half of a part. */
-static inline int64_t
-lower_of(const dpq_dither *d, int depth, int64_t size)
-{
-    return (size + 1 - (d->turned >> depth & 1)) / 2;
-}
-
-/* One that is not halved, which may be cut at its only record. */
-static inside
-not_halved(const dpq_dither *d, const dpq_decay *decay, int depth, int64_t size, int64_t most)
-{
-    const int64_t offsets = INT64_C(1) << (d->bits - depth), below = (d->shift & (offsets - 1)) + 1;
-    const double part = (double)below / (double)offsets, rest = (double)(offsets - below) / (double)offsets;
-    const double one = dpq_decay_at(decay, 1);
-
-    if (size <= most) {
-        return (inside){1.0, 1.0, 1, size};
-    }
-    return (inside){part * one + rest, part + rest * one, rest > 0.0 ? 2 : 1, rest > 0.0};
-}
-
-static void
-fill(table *t, const dpq_dither *d, const dpq_decay *decay, int64_t count, int64_t most)
-{
-    const int64_t least = most > 0 ? most : 1; /* nothing of so many records is halved */
-    int depth = 0;
-
-    while (count >> depth >= least) {
-        depth++;
-    }
-    t->count = count;
-    t->most = most;
-    for (int more = 0; more < 2; more++) {
-        t->half[depth][more] = not_halved(d, decay, depth, (count >> depth) + more, most);
-    }
-    while (depth-- > 0) {
-        for (int more = 0; more < 2; more++) {
-            const int64_t size = (count >> depth) + more;
-            const int64_t below = lower_of(d, depth, size), above = size - below;
-            const inside *lower = &t->half[depth + 1][below - (count >> (depth + 1))];
-            const inside *upper = &t->half[depth + 1][above - (count >> (depth + 1))];
-
-            t->half[depth][more] = size <= least ? not_halved(d, decay, depth, size, most) : (inside){
-                .rising = 0.5 * (upper->rising + lower->rising * dpq_decay_at(decay, above)),
-                .falling = 0.5 * (lower->falling + upper->falling * dpq_decay_at(decay, below)),
-                .parts = lower->parts + upper->parts,
-                .span = below + upper->span,
-            };
-        }
-    }
-}
-
-/* Add some parts in a row to the leaf at hand, or the next ones. No if there is no room for a leaf more. */
-static int
-gather(gathering *g, const dpq_part *part, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        const size_t first = i;
-        int64_t right;
-
-        if (is_beyond(part[i], g->end, g->right) && !begin(g, part[i].left, part[i].least)) {
-            return 0;
-        }
-        for (right = g->right; i < n && !is_beyond(part[i], g->end, right); i++) {
-            right += part[i].width;
-        }
-        add(g, part + first, i - first);
-    }
-    return 1;
-}
-
-/* Add all parts inside of a whole node: as far as they are of one leaf and in one bin, together. */
-static int
-gather_inside(gathering *g, table *t, const walk *w)
-{
-    const dpq_dither *d = &g->parts->dither;
-    struct {
-        int depth;
-        int64_t size;
-    } waiting[34] = {{w->whole.part.depth, w->whole.size}}; /* the lowest part last */
-    int64_t rank = w->whole.rank, left = w->whole.left;
-
-    if (t->count != w->count || t->most != w->most) {
-        fill(t, d, g->decay, w->count, w->most);
-    }
-    for (int n = 1; n > 0;) {
-        int depth = waiting[--n].depth;
-        int64_t size = waiting[n].size, width;
-
-        if ((rank >= g->end || left != g->right) && !begin(g, left, rank)) {
-            return 0;
-        }
-        while (size > w->most && size > 1 && rank + size >= g->end) {
-            int64_t below = lower_of(d, depth, size);
-
-            depth++;
-            waiting[n].depth = depth;
-            waiting[n++].size = size - below;
-            size = below;
-        }
-        width = INT64_C(1) << (d->bits - depth);
-        if (rank + size < g->end) {
-            const inside *of = &t->half[depth][size - (w->count >> depth)];
-
-            g->all.rising += (double)width * of->rising * dpq_decay_at(g->decay, g->end - rank - size);
-            g->all.width += (double)width;
-            g->all.falling += (double)width * of->falling * dpq_decay_at(g->decay, rank - g->rank);
-            g->all.parts += of->parts;
-            g->most[g->leaves - 1] = rank + of->span;
-            g->right = left + width;
-        }
-        else {
-            const int64_t below = size > w->most ? (d->shift & (width - 1)) + 1 : width; /* up to its record */
-            const dpq_part part[2] = {
-                {left, below, rank, rank + (size > w->most ? 0 : size)},
-                {left + below, width - below, rank + size, rank + size},
-            };
-
-            if (!gather(g, part, 1 + (below < width))) {
-                return 0;
-            }
-        }
-        rank += size;
-        left += width;
-    }
-    return 1;
-}
-
-size_t
-dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *least, int64_t *most,
-                 double *sum[3], size_t *parts, size_t *longest)
-{
-    walk w = {.parts = p, .sums = !p->each};
-    gathering g = {.parts = p,
-                   .decay = decay,
-                   .room = room,
-                   .least = least,
-                   .most = most,
-                   .sum = sum,
-                   .end = INT64_MIN};
-    table halves = {.count = 0};
-    dpq_part part[STEPS];
-    size_t n;
-
-    while ((n = next_parts(&w, part, STEPS)) > 0 || w.whole.size > 0) {
-        if (!gather(&g, part, n) || (w.whole.size > 0 && !gather_inside(&g, &halves, &w))) {
-            return room + 1;
-        }
-    }
-    if (g.leaves > 0) {
-        finish(&g);
-    }
-    *parts = g.done;
-    *longest = g.longest;
-    return g.leaves;
-}
-
 /* Where records do not ascend, a part all the same. */
 static dpq_part
 no_part(int64_t rank)
@@ -672,19 +362,20 @@ no_part(int64_t rank)
 size_t
 dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 {
-    walk w = walk_from(p, rank);
-    const int64_t end = end_after(p, dpq_ranks_first(p->begin + 1, 0, p->widths - 1, rank + 1), rank);
-    dpq_part some[STEPS];
+    dpq_parts_walk w = walk_from(p, rank);
+    const size_t u = dpq_ranks_first(p->begin + 1, 0, p->widths - 1, rank + 1);
+    const int64_t end = dpq_parts_end_after(p, u, rank);
+    dpq_part some[DPQ_PARTS_STEPS];
     int64_t right = 0;
     size_t length = 0;
 
-    for (size_t n; (n = next_parts(&w, some, STEPS)) > 0;) {
+    for (size_t n; (n = dpq_parts_next(&w, some, DPQ_PARTS_STEPS)) > 0;) {
         for (size_t i = 0; i < n; i++) {
             if (some[i].least < rank) {
                 continue;
             }
             right = length > 0 ? right : some[i].left;
-            if (length > 0 && (length == room || is_beyond(some[i], end, right))) {
+            if (length > 0 && (length == room || dpq_parts_is_beyond(some[i], end, right))) {
                 return length;
             }
             right += some[i].width;
@@ -701,10 +392,10 @@ dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 static int64_t
 left_of(const dpq_parts *p, int64_t rank)
 {
-    walk w = walk_from(p, rank);
+    dpq_parts_walk w = walk_from(p, rank);
     dpq_part some[FEW];
 
-    for (size_t n; (n = next_parts(&w, some, FEW)) > 0;) {
+    for (size_t n; (n = dpq_parts_next(&w, some, FEW)) > 0;) {
         for (size_t i = 0; i < n; i++) {
             if (some[i].least >= rank) {
                 return some[i].left;
@@ -719,9 +410,9 @@ static dpq_part
 holding(const dpq_parts *p, int64_t rank, int64_t output)
 {
     const int64_t most_here = p->most[stretch_of(p, rank)];
-    walk w = {.parts = p};
+    dpq_parts_walk w = {.parts = p};
     size_t cut = dpq_ranks_first(p->first, 0, p->cuts, output + 1), n;
-    node x, half[2];
+    dpq_parts_node x, half[2];
     dpq_part given[2];
 
     if (cut == p->cuts || (cut > 0 && output <= last_of(p, cut - 1))) { /* not below the next cell */

@@ -31,7 +31,7 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.candidates import CandidateCounts
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms import intervals as ends
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric

@@ -24,13 +24,13 @@ import dpq_fast
 import dpq_fast.reference
 import enumeration
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
+from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 

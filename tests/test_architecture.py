@@ -22,6 +22,7 @@ WINGS = (
     {"laws"},
     {"privacy"},
     {"engines"},
+    {"orders"},
     {"data"},
     {"noise"},
     {"_kernels", "_checks"},
@@ -29,9 +30,11 @@ WINGS = (
     {"_arguments"},
 )
 HEIGHT = {wing: len(WINGS) - row for row, wings in enumerate(WINGS) for wing in wings}
-# `privacy.guarantee` looks up the registry when it is called, `AggTree.of` makes a release, and
-# what can be drawn has a method for it. Kernels name types of their callers in stubs.
+# `privacy.guarantee` looks up the registry when it is called, `AggTree.of` makes a release, what
+# can be drawn has a method for it, and a sample makes the order of its records. Kernels name types
+# of their callers in stubs.
 UPWARD = {
+    ("data/sample.py", "orders"),
     ("privacy/__init__.py", "mechanisms"),
     ("released/agg_tree.py", "mechanisms"),
     ("released/cdf.py", "plots"),
@@ -64,9 +67,9 @@ def test_every_module_is_in_a_wing():
 
 
 def test_every_wing_says_who_may_live_there():
-    for path in PACKAGE.glob("*/__init__.py"):
+    for path in PACKAGE.glob("*/**/__init__.py"):
         words = ast.get_docstring(ast.parse(path.read_text()))
-        assert words is not None and len(words.splitlines()) >= 4, path.parent.name
+        assert words is not None and len(words.splitlines()) >= 4, path
 
 
 def test_imports_point_down():
@@ -108,7 +111,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         assert imported - {"_calls", "_prepared"} <= built_on.get(path.stem, set()), path.stem
 
 
-@pytest.mark.parametrize("wing", ["data", "_kernels"])
+@pytest.mark.parametrize("wing", ["data", "orders", "_kernels"])
 def test_wings_that_know_no_epsilon_do_not_name_it(wing):
     for path in (PACKAGE / wing).glob("*.py"):
         names = {

@@ -19,8 +19,8 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.laws.path import PathLaw
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,15 +19,11 @@ from dpq_fast._kernels import sums as sums_kernel
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.likely import Likely, Narrowing
 from dpq_fast.data.passes import Query
 
 Numbers = NDArray[np.float64]
 # Buckets that tell where ranges are not.
 BUCKETS = 2**12
-# Room for records that are taken while others are counted: at least so much at a time, so much more
-# than it seems, and for so many more.
-LEAST_ROOM, ROOM_SLACK, SPARE_ROOM = 2**21, 1.25, 2**13
 
 
 @dataclass(frozen=True)
@@ -148,27 +143,6 @@ class AnyMissing(Query[NDArray[np.bool_]]):
         found = np.diff(missing[np.append(0, ends)]) > 0
         for group, any_missing in zip(groups, found, strict=True):
             states[group] = states.get(group, self.start()) | any_missing
-
-
-@dataclass(frozen=True, repr=False)
-class PartCounts(Query[NDArray[np.int64]]):
-    """How many records of some buckets are in each part of their keys, as `Map.refine` has them."""
-
-    map: kernel.Map
-    parts: int
-    cell: NDArray[np.int32]
-    key_lo: NDArray[np.int64]
-    key_hi: NDArray[np.int64]
-    shift: NDArray[np.int32]
-    pivot: NDArray[np.int64]
-    any_type = True
-
-    def start(self) -> NDArray[np.int64]:
-        return np.zeros((self.key_lo.size, self.parts), dtype=np.int64)
-
-    def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
-        keys = self.key_lo, self.key_hi, self.shift, self.pivot
-        self.map.refine(self.cell, *keys, piece, state)
 
 
 class Cells:
@@ -345,121 +319,3 @@ class TakenBetween(Taken):
 
     def take(self, piece: Numbers) -> tuple[Numbers, int]:
         return self.map.between(self.lo, self.hi, piece, self.size)
-
-
-class Tally:
-    """Counts of buckets, and the records of some: the state of `BucketCounts`.
-
-    Attributes
-    ----------
-    count : ndarray of int64, shape (buckets + 1,)
-        Records in each bucket, and last how many are NaN.
-    values : list of ndarray of float64
-        Those that were taken, clamped, in any order.
-    narrowing : Narrowing or None
-        Which are all taken.
-    """
-
-    def __init__(self, buckets: int, likely: Likely | None) -> None:
-        self.count = np.zeros(buckets + 1, dtype=np.int64)
-        self.narrowing = None if likely is None else Narrowing(likely)
-        self._rooms: list[Numbers] = []
-        self._filled: list[int] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        # room that is left may hold anything, which is not for other processes
-        return vars(self) | {"_rooms": self.values}
-
-    @property
-    def values(self) -> list[Numbers]:
-        """What was taken, a part for each room."""
-        return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
-
-    def fill(self, size: int, take: Callable[[Numbers], int]) -> None:
-        """Add what is taken of a piece that was counted, if there is room for all of it."""
-        narrowing = self.narrowing
-        assert narrowing is not None  # else nothing is taken
-        likely = int(ROOM_SLACK * narrowing.share * size)
-        if not self._rooms or self._rooms[-1].size - self._filled[-1] < likely + SPARE_ROOM:
-            self._rooms.append(np.empty(max(likely, LEAST_ROOM) + SPARE_ROOM))
-            self._filled.append(0)
-        room = self._rooms[-1][self._filled[-1] :]
-        number = take(room)
-        self._filled[-1] += number
-        if number > room.size:
-            narrowing.give_up()
-        narrowing.narrow(self.count[:-1])
-        self._settle()
-
-    def _settle(self) -> None:
-        """Keep nothing of what was taken if nothing is wanted any more."""
-        if self.narrowing is not None and not self.narrowing.wanted.any():
-            self._rooms, self._filled = [], []
-
-    def __iadd__(self, other: Tally) -> Tally:
-        self.count += other.count
-        if self.narrowing is not None and other.narrowing is not None:
-            self.narrowing.wanted &= other.narrowing.wanted
-        self._rooms += other._rooms
-        self._filled += other._filled
-        self._settle()
-        return self
-
-
-@dataclass(frozen=True, repr=False)
-class SampledCounts(Query[NDArray[np.int64]]):
-    """How many records of a sample are in each bucket of a map: runs of them, equally far apart.
-
-    Attributes
-    ----------
-    map : Map
-    buckets : int
-    share, run : int
-        One of so many records, in runs of so many.
-    """
-
-    map: kernel.Map
-    buckets: int
-    share: int
-    run: int
-    any_type = True
-
-    def start(self) -> NDArray[np.int64]:
-        return np.zeros(self.buckets + 1, dtype=np.int64)
-
-    def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
-        self.map.sample(piece, self.run, piece.size // self.share // self.run, state)
-
-
-@dataclass(frozen=True, repr=False)
-class BucketCounts(Query[Tally]):
-    """How many records are in each bucket of a map, and the records of some buckets.
-
-    Attributes
-    ----------
-    map : Map
-    buckets : int
-    likely : Likely, optional
-        Whose records are to be taken.
-    """
-
-    map: kernel.Map
-    buckets: int
-    likely: Likely | None = None
-    any_type = True
-
-    @property
-    def scattered(self) -> bool:  # type: ignore[override]
-        """Where some are taken, so that it is seen soon which."""
-        return self.likely is not None
-
-    def start(self) -> Tally:
-        return Tally(self.buckets, self.likely)
-
-    def step(self, state: Tally, piece: NDArray[Any]) -> None:
-        narrowing = state.narrowing
-        if narrowing is None or not narrowing.wanted.any():
-            self.map.count(piece, state.count)
-            return
-        wanted = narrowing.wanted
-        state.fill(piece.size, lambda room: self.map.count(piece, state.count, wanted, room))

@@ -7,7 +7,6 @@ decides whether or what is raised, and no message holds a number taken from it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -17,25 +16,18 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels import lattice as kernel
-from dpq_fast.data.cells import CountedCells
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
     check_counts,
     check_declared,
-    is_ready,
     refuse_nan,
 )
-from dpq_fast.data.dither import dithered
-from dpq_fast.data.foreseen import BEYOND, BUCKETS, Foreseen
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
-from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
-from dpq_fast.data.queries import PointCounts
+from dpq_fast.data.passes import Chunks, chunks_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import (
     Timed,
@@ -47,23 +39,11 @@ from dpq_fast.data.units import (
     untimed,
 )
 from dpq_fast.noise.rng import default_rng
-
-# Columns up to this many records are sorted where they are not in order; longer ones are gone
-# through, and only windows of ranks are sorted.
-SORTED_RECORDS = 2**16
-# And more, of which more than this share is likely to be asked for: up to so many times as many,
-# and if points are not counted, up to so many times; these, too, where many are tied and not
-# dithered.
-READ_SHARE, ALL_READ, MANY_SORTED = 0.5, 16, 256
-# Points are counted if more than this share of the records is likely to be asked for.
-COUNTED_SHARE = 2.0**-5
-# A lattice is counted point by point where it has few points, or one for so many records (but with
-# at most the last many counters); else its points are treated like other values.
-FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
-# Up to this many points are counted in a core's own caches: nothing is faster.
-NEAR_POINTS = 2**15
-# Of the columns of tables, which send their counts.
-FEW_TABLE_POINTS = 2**14
+from dpq_fast.orders import choice
+from dpq_fast.orders.choice import CoarseOf
+from dpq_fast.orders.dithered import dithered
+from dpq_fast.orders.order import CoarseOrder, WholeOrder
+from dpq_fast.orders.weighed import WeighedOrder
 
 
 @in_our_words
@@ -104,7 +84,7 @@ class Sample:
 
     def __init__(
         self,
-        coarse: Callable[[Lattice | None], CoarseOrder],
+        coarse: CoarseOf,
         records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
@@ -288,13 +268,7 @@ class Sample:
     ) -> Sample:
         """A column of a table."""
         unit = passes.unit if isinstance(passes.unit, Unit) else None
-        if lattice is not None and lattice.bits and lattice.points <= FEW_TABLE_POINTS:
-            coarse = _of_points(passes, lattice, bounds, nan_policy)
-        else:
-            cells = CountedCells(passes, *bounds, lattice)
-            if cells.missing:
-                refuse_nan(nan_policy)
-            coarse = partial(SelectedOrder, passes, cells, bounds=bounds)
+        coarse = choice.of_table(passes, lattice, bounds, nan_policy)
         records = Records(passes, bounds=bounds, n_is_public=nan_policy == "raise")
         return cls(coarse, records, lattice, bounds, unit)
 
@@ -419,10 +393,7 @@ class Sample:
             place = in_numbers(unit, place)
         bounds, lattice = Lattice.between(**place, dither=dither)
         chunks = chunks_of(source, column, workers, progress, unit)
-        if lattice is not None and lattice.bits and lattice.points <= MANY_POINTS:
-            coarse = _of_points(chunks, lattice, bounds, nan_policy)
-        else:
-            coarse = _selected(chunks, lattice, bounds, nan_policy, _probe(chunks.first()))
+        coarse = choice.of_batches(chunks, lattice, bounds, nan_policy)
         records = Records(chunks, bounds=bounds, n_is_public=nan_policy == "raise")
         return cls(coarse, records, lattice, bounds, unit)
 
@@ -607,127 +578,19 @@ class Reader:
         chunks = Chunks.of_array(values, self._threads)
         if self._counts is not None:
             weights = check_counts(self._counts, values.size)
-            coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
+            coarse = choice.of_counts(values, weights, lattice, bounds, nan_policy)
             records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
             return Sample(coarse, records, lattice, bounds, unit)
-        coarse = self._coarse(values, chunks, q, around)
+        coarse = choice.of_array(
+            values,
+            chunks,
+            lattice,
+            bounds,
+            nan_policy,
+            assume_sorted=self._assume_sorted,
+            workers=self._threads,
+            q=q,
+            around=around,
+        )
         records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
         return Sample(coarse, records, lattice, bounds, unit)
-
-    def _coarse(
-        self,
-        values: NDArray[Any],
-        chunks: Chunks,
-        q: NDArray[np.float64] | None,
-        around: Callable[[int], float] | None,
-    ) -> Callable[[Lattice | None], CoarseOrder]:
-        """Records of one array: sorted, counted by points, or looked for in passes."""
-        lattice, bounds, nan_policy = self.lattice, self.bounds, self._nan_policy
-        n = values.size
-        few = max(FEW_POINTS, min(n // RECORDS_PER_POINT, MANY_POINTS))
-        dithered = lattice if lattice is not None and lattice.bits > 0 else None
-        if dithered is not None and dithered.points <= min(few, NEAR_POINTS):
-            return _of_points(chunks, dithered, bounds, nan_policy)
-        if self._assume_sorted or _ascends(values):
-            return _of_sorted(values, lattice, bounds, nan_policy)
-        reach = BEYOND * n if around is None else around(n)
-        asked = 0.0
-        if q is not None and around is not None:  # what is read, in whole buckets
-            asked = q.size * (reach + 2.0 * n / BUCKETS)
-        if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
-            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
-        much = asked > COUNTED_SHARE * n
-        if much:
-            few = min(n, MANY_POINTS)
-        countable = dithered if dithered is not None and dithered.points <= few else None
-        if countable is not None and (much or q is None):  # or for many releases
-            return _of_points(chunks, countable, bounds, nan_policy)
-        probe, foreseen = _probe(values), None
-        if q is not None:
-            foreseen = Foreseen.of(values, *bounds, probe, q, reach / n, self._threads, dithered)
-        crowded = foreseen is not None and foreseen.crowded
-        if countable is not None and crowded:
-            return _of_points(chunks, countable, bounds, nan_policy)
-        # paths past a tie may be anywhere; what is read again takes another pass
-        again = asked > READ_SHARE * n or (crowded and dithered is None)
-        if n <= MANY_SORTED * SORTED_RECORDS and again:
-            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
-        return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
-
-
-def _of_sorted(
-    values: NDArray[Any],
-    lattice: Lattice | None,
-    bounds: tuple[float, float],
-    nan_policy: str,
-) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records of one array in order, as they are."""
-    if values.size and values[-1] != values[-1]:  # NaN sorts to the end
-        refuse_nan(nan_policy)
-        with np.errstate(invalid="ignore"):  # NumPy would warn of a signaling NaN
-            values = values[: np.searchsorted(values, np.nan)]
-    return lambda lattice: SortedOrder(values, lattice, bounds)
-
-
-def _selected(
-    chunks: Chunks,
-    lattice: Lattice | None,
-    bounds: tuple[float, float],
-    nan_policy: str,
-    probe: NDArray[Any],
-    foreseen: Foreseen | None = None,
-) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records that are read in passes: the first one here."""
-    buckets = Buckets(chunks, *bounds, probe, lattice, foreseen)
-    if buckets.missing:
-        refuse_nan(nan_policy)
-    return lambda lattice: SelectedOrder(chunks, buckets, lattice, bounds)
-
-
-def _of_points(
-    chunks: Passes, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
-) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records on a lattice of few points, counted point by point."""
-    total = chunks.fold(PointCounts(lattice))
-    if total[-1]:
-        refuse_nan(nan_policy)
-    present = np.flatnonzero(total[:-1])
-    counts = total[present]
-    return lambda lattice: CountedOrder(present, counts, lattice, bounds)
-
-
-def _of_counts(
-    values: NDArray[Any],
-    weights: NDArray[np.int64],
-    lattice: Lattice | None,
-    bounds: tuple[float, float],
-    nan_policy: str,
-) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records given as values and counts."""
-    present = weights > 0
-    values, weights = as_float64(values[present]), weights[present]
-    missing = np.isnan(values)
-    if missing.any():
-        refuse_nan(nan_policy)
-        values, weights = values[~missing], weights[~missing]
-    records = np.clip(values, *bounds) if lattice is None else lattice.encode(values)
-    distinct, place = np.unique(records, return_inverse=True)
-    totals = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(totals, place, weights)
-    return lambda lattice: CountedOrder(distinct, totals, lattice, bounds)
-
-
-def _ascends(values: NDArray[Any]) -> bool:
-    if is_ready(values, np.float64):
-        return kernel.is_sorted(values)
-    with np.errstate(invalid="ignore"):  # signaling NaN
-        for start in range(0, values.size - 1, CONVERTED):
-            piece = values[start : start + CONVERTED + 1]
-            if not (piece[:-1] <= piece[1:]).all():
-                return False
-    return True
-
-
-def _probe(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Some of the values, evenly over the array."""
-    return as_float64(values[:: max(1, values.size // PROBED)])

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import depth as kernel
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path, race, uniform
-from dpq_fast.data.order import Intervals, WholeOrder
 from dpq_fast.data.prior import Masses
-from dpq_fast.laws.path import CERTIFICATE
+from dpq_fast.laws.joint.path import CERTIFICATE
+from dpq_fast.orders.order import Intervals, WholeOrder
 
 # Log-weights that are so far apart at most are drawn as plain weights.
 PLAIN_SPREAD = 600.0

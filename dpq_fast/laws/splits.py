@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.order import Intervals, Order, WholeOrder
+from dpq_fast.orders.order import Intervals, Order, WholeOrder
 from dpq_fast.privacy.levels import Split
 
 

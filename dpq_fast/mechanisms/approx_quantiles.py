@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
-from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
+from dpq_fast.laws.joint.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import SampleLaw
@@ -25,6 +24,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_quantile,
     unbounded_quantile_law,
 )
+from dpq_fast.orders.order import WholeOrder
 from dpq_fast.privacy.approx_quantiles import BASES, Calibration
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, splits

@@ -14,10 +14,10 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.laws import choice, few, path
-from dpq_fast.laws.coarse import CoarseLaw
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.plan import PLAN
+from dpq_fast.laws.joint import choice, few, path
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, with_options
 from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.intervals import with_interval
@@ -179,8 +179,8 @@ def joint_exp(
 
     Where `epsilon` is small, or ties are wide, outputs are proposed by cells of ranks that are as
     wide as they may be, and accepted by their true ranks, which is the same law
-    (`dpq_fast.laws.coarse`): neither time nor memory grows with 1 / epsilon, and where blocks of
-    records are as long as that, unsorted ones are counted, not collected.
+    (`dpq_fast.laws.joint.coarse`): neither time nor memory grows with 1 / epsilon, and where blocks
+    of records are as long as that, unsorted ones are counted, not collected.
 
     References
     ----------
@@ -328,7 +328,7 @@ def law_of(
     if kernel == "scan":
         forward: Callable[[Scan], None] = Scan.forward
     else:
-        from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
+        from dpq_fast.laws.joint.fft import FftForward  # FFTW is slow to load
 
         forward = FftForward()
     paths = choice.law_of(sample.order(dither_rng), levels.values, rate, forward, PLAN)

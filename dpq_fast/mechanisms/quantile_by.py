@@ -21,14 +21,13 @@ from dpq_fast._kernels import groups_scatter
 from dpq_fast._kernels.groups_release import Releases
 from dpq_fast.data.keys import comparable
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.grouping import (
     Answers,
@@ -42,6 +41,8 @@ from dpq_fast.mechanisms.grouping import (
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
+from dpq_fast.orders.order import CoarseOrder
+from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration

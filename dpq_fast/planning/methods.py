@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
-from dpq_fast.data.order import CountedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.mechanisms.quantile import choose_method
 from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile_law
+from dpq_fast.orders.counted import CountedOrder
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Missed, Outcomes, Runs, summary
 from dpq_fast.planning.requests import Row

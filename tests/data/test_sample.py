@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
-from dpq_fast.data import sample as sample_module
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import MIN_SHARE
 from dpq_fast.data.queries import BinCounts
 from dpq_fast.data.records import Records
+from dpq_fast.orders import choice as choice_module
 from dpq_fast.reference import histogram as reference
 
 BOUNDS = (0.0, 10.0)
@@ -884,7 +884,7 @@ def test_long_columns_with_nan_are_refused_by_policy(make):
 
 @pytest.mark.parametrize("dtype", ["f4", ">f8", "i2"])
 def test_order_is_looked_for_across_pieces(dtype, monkeypatch):
-    monkeypatch.setattr(sample_module, "CONVERTED", 4)
+    monkeypatch.setattr(choice_module, "CONVERTED", 4)
     options = dict(epsilon=5.0, bounds=(0, 20), resolution=1, dither=False)
     for drop in range(1, 13):
         x = np.arange(13).astype(dtype)

@@ -27,7 +27,7 @@ from dpq_fast.data.tables import opened
 from dpq_fast.data.tasks import ColumnTask, GroupTask
 from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
-from dpq_fast.laws import few
+from dpq_fast.laws.joint import few
 from dpq_fast.mechanisms import grouping
 
 N = 6_000

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpq_fast as dpq
-from dpq_fast.data.cells import CountedCells
-from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.data.tables import ENGINES
+from dpq_fast.orders.cells import CountedCells
+from dpq_fast.orders.selected import SelectedOrder
 
 FEW = 20_000
 MANY = 10_000_000

@@ -19,7 +19,7 @@ from dpq_fast.data.queries import CellCounts
 from dpq_fast.data.tables import opened
 from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.engines import batches
-from dpq_fast.laws import few
+from dpq_fast.laws.joint import few
 
 N = 5_000
 COLUMN = np.round(np.random.default_rng(0).normal(0, 5, N), 1)

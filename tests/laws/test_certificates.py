@@ -16,13 +16,13 @@ import pytest
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.groups_release import Releases
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
-from dpq_fast.laws import few
-from dpq_fast.laws import path as path_law
-from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.widths import Widths
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint import path as path_law
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.widths import Widths
+from dpq_fast.orders.sorted import SortedOrder
 
 LEFT_OUT = -64.0 * math.log(2.0)
 POINTS = 2**40

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 import enumeration
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder
 from dpq_fast.data.prior import Masses
 from dpq_fast.laws.depth import CERTIFICATE, Cells, DepthLaw, window_of
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.order import CoarseOrder
+from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import lattice_of
 
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws.splits import Boundary, RankRange, ends
+from dpq_fast.orders.sorted import SortedOrder
 
 
 def test_part_counts_records_from_its_lower_cut():

@@ -33,9 +33,9 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
-from dpq_fast.data import sample as sample_module
-from dpq_fast.data.selection import Counted, SelectedOrder
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
+from dpq_fast.orders import choice as choice_module
+from dpq_fast.orders.selected import Counted, SelectedOrder
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.reference.approx_quantiles import ApproxQuantilesLaw as ReferenceLaw
 
@@ -159,7 +159,7 @@ def test_approx_quantiles_fast_equals_reference_whatever_the_order(monkeypatch, 
     q = EVEN_7
     expected = reference.approx_quantiles_law(x, q, **arguments)
     if order == "selected":
-        monkeypatch.setattr(sample_module, "SORTED_RECORDS", 10)
+        monkeypatch.setattr(choice_module, "SORTED_RECORDS", 10)
     elif order == "counted":
         x, arguments["counts"] = np.unique(x, return_counts=True)
     law = dpq.approx_quantiles_law(x, q, **arguments)
@@ -270,7 +270,7 @@ def test_approx_quantiles_draws_follow_the_law_through_the_rare_branch(
 ):
     """Windows far too small, so that draws are decided by what they leave out."""
     if selected:
-        monkeypatch.setattr(sample_module, "SORTED_RECORDS", 3)
+        monkeypatch.setattr(choice_module, "SORTED_RECORDS", 3)
     x, q = np.array([3.0, 0.0, 4.0, 2.0, 2.0, 2.0, 5.0, 1.0]), [0.25, 0.5]
     sample = dpq.Sample.of(x, (0.0, 5.0), resolution=1, dither=False)
     order, rates = sample.order(), np.array([0.1, 0.2])
@@ -284,7 +284,7 @@ def test_approx_quantiles_draws_follow_the_law_through_the_rare_branch(
 
 def test_approx_quantiles_windows_that_are_not_held_take_a_pass(monkeypatch):
     """Whatever was collected ahead, the same draws: only the number of passes differs."""
-    monkeypatch.setattr(sample_module, "SORTED_RECORDS", 1_000)
+    monkeypatch.setattr(choice_module, "SORTED_RECORDS", 1_000)
     x = np.random.default_rng(6).normal(0.0, 5.0, 20_000)
     arguments = {"epsilon": 40.0, "bounds": (-100.0, 100.0), "rng": 7}
     passes = []

@@ -25,7 +25,6 @@ from scipy.special import logsumexp
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast._kernels import smooth as kernel
-from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.csmooth import (
     laplace_log_normal,
@@ -33,6 +32,8 @@ from dpq_fast.mechanisms.csmooth import (
     smooth_sensitivity,
     tune_t,
 )
+from dpq_fast.orders.counted import CountedOrder
+from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy.csmooth import default_smoothness
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.sample import intervals

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 from dpq_fast import privacy, reference
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms import intervals
 from dpq_fast.noise.counts import Geometric
+from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels

@@ -31,7 +31,7 @@ import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import scan
 from dpq_fast._kernels.scan import EACH_BLOCK, EACH_ENTRY, Scan
-from dpq_fast.laws import fft as toeplitz
+from dpq_fast.laws.joint import fft as toeplitz
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.joint_exp import JointExpLaw as ReferenceLaw
 from dpq_fast.reference.sample import Intervals

@@ -19,17 +19,18 @@ import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
-from dpq_fast.data.order import SortedOrder, WeighedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.laws.depth import DepthLaw, window_of
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.noise.counts import Geometric
+from dpq_fast.orders.sorted import SortedOrder
+from dpq_fast.orders.weighed import WeighedOrder
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
 from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 from dpq_fast.released.cdf import CDF
 
-dither = importlib.import_module("dpq_fast.data.dither")
+dithered_module = importlib.import_module("dpq_fast.orders.dithered")
 # On the points 1, ..., 6.
 PLACE = dict(bounds=(1.0, 6.0), resolution=1.0)
 POINTS = 6
@@ -173,7 +174,7 @@ def test_intervals_are_those_of_the_records_on_the_line(records, name, dithered,
         assert isinstance(order, SortedOrder)
         line = order._points([(0, n)])
         coarse = SortedOrder(column, lattice, (1.0, 6.0))
-        asked = dither.DitheredOrder(coarse, np.random.default_rng(1))
+        asked = dithered_module.DitheredOrder(coarse, np.random.default_rng(1))
         assert (lattice.points_of(asked._points([(0, n)])) == lattice.encode(column)).all()
     else:
         assert isinstance(order, WeighedOrder)
@@ -253,7 +254,7 @@ def test_dither_is_asked_for_as_it_is_drawn_at_once(monkeypatch):
         return np.array([[math.exp(law.log_prob(value)) for value in near] for law in laws])
 
     asked = probabilities()
-    monkeypatch.setattr(dither, "EAGER_RECORDS", 2**20)
+    monkeypatch.setattr(dithered_module, "EAGER_RECORDS", 2**20)
     at_once = probabilities()
     error = 5.0 * np.hypot(asked.std(axis=0), at_once.std(axis=0)) / math.sqrt(40.0)
     assert (np.abs(asked.mean(axis=0) - at_once.mean(axis=0)) < error).all()

@@ -38,23 +38,29 @@ from scipy.special import ndtr
 import dpq_fast as dpq
 import enumeration
 from dpq_fast._kernels.halting import Halting
-from dpq_fast.data import dither, lattice, order, prior, sample, selection
+from dpq_fast.data import lattice, prior, sample
 from dpq_fast.data import passes as chunks
-from dpq_fast.data.selection import SelectedOrder
-from dpq_fast.laws import candidates, few
-from dpq_fast.laws import coarse as coarse_law
+from dpq_fast.laws import candidates
 from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import halting as halting_law_module
-from dpq_fast.laws import path as path_law
-from dpq_fast.laws import rows as rows_law
-from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.laws.path import PathLaw
-from dpq_fast.laws.plan import PLAN
-from dpq_fast.laws.widths import Widths
+from dpq_fast.laws.joint import coarse as coarse_law
+from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint import path as path_law
+from dpq_fast.laws.joint import rows as rows_law
+from dpq_fast.laws.joint.coarse import CoarseLaw
+from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
+from dpq_fast.laws.joint.widths import Widths
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.noise import counts
 from dpq_fast.noise.discrete import discrete_laplace as discrete_laplace_of
+from dpq_fast.orders import choice as choice_module
+from dpq_fast.orders import dithered as dithered_module
+from dpq_fast.orders import selected as selected_module
+from dpq_fast.orders.order import CoarseOrder, WholeOrder
+from dpq_fast.orders.selected import SelectedOrder
+from dpq_fast.orders.sorted import SortedOrder
 
 intervals = importlib.import_module("dpq_fast.mechanisms.intervals")
 by_group = importlib.import_module("dpq_fast.mechanisms.quantile_by")
@@ -283,8 +289,8 @@ WINDOWS = (
     (depth_law, "window_of", lambda order, rate, masses: 1),
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
-SELECTION = ((sample, "SORTED_RECORDS", 0),)
-CUT = ((selection, "READ", 0), (selection, "READ_SHARE", 0.0))  # by counts alone
+SELECTION = ((choice_module, "SORTED_RECORDS", 0),)
+CUT = ((selected_module, "READ", 0), (selected_module, "READ_SHARE", 0.0))  # by counts alone
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
     (
@@ -547,7 +553,7 @@ WEIGHED = [1 + math.floor((PLACES - POINTS) * share) for share in SHARES.tolist(
 PRIOR = (lambda x: np.interp(x, np.arange(POINTS + 1) - 0.5, np.append(0.0, SHARES.cumsum())), None)
 PRIOR_GRID = GRID | dict(bounds=(0, POINTS - 1))
 ON_LINE = ((prior, "TOTAL", PLACES),)
-EAGER = ((dither, "EAGER_RECORDS", 0),)
+EAGER = ((dithered_module, "EAGER_RECORDS", 0),)
 
 
 def prior_cases() -> Iterator[tuple[str, Case]]:
@@ -659,8 +665,8 @@ THREE = [LONG, 1, 1]
 SPREAD = GRID | dict(bounds=(0, int(LINE[2])), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
-MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
-ASKED = ((dither, "EAGER_RECORDS", 0),)  # drawn where it is asked for
+MANY_POINTS = ((choice_module, "FEW_POINTS", 1), (choice_module, "MANY_POINTS", 1))
+ASKED = ((dithered_module, "EAGER_RECORDS", 0),)  # drawn where it is asked for
 DITHERED: dict[str, tuple] = {
     "at once": (),
     "asked for": ASKED,
@@ -815,7 +821,7 @@ def of_depths(counts: list[int], level: float, rate: float) -> Law:
 
 def many_cases() -> Iterator[tuple[str, Case]]:
     """More records than are sorted where they are not tied, and as they come."""
-    selected = ((sample, "MANY_SORTED", 0),)
+    selected = ((choice_module, "MANY_SORTED", 0),)
     column = np.random.default_rng(1).permutation(np.repeat(ALONG.astype(float), CROWD))
     form = dict(bounds=(0, int(ALONG[-1])), resolution=1, dither=False)
     repeat = partial(repeated, line=ALONG)
@@ -2541,12 +2547,12 @@ def sums_quieter(scale: Any, *arguments: Any, **options: Any) -> Any:
     return discrete_laplace_of(scale / Fraction(MORE), *arguments, **options)
 
 
-def dithered_if_odd(coarse: order.CoarseOrder, rng: np.random.Generator) -> order.WholeOrder:
+def dithered_if_odd(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
     if coarse.n % 2:
         return DITHERED_ORDER(coarse, rng)
     grid = coarse.lattice
     points = coarse._points([(0, coarse.n)]) << grid.bits
-    return order.SortedOrder(points, grid, coarse.bounds, fine=True)
+    return SortedOrder(points, grid, coarse.bounds, fine=True)
 
 
 def tripled(counts: Any, size: int) -> Any:
@@ -2563,12 +2569,16 @@ def selected_by_depth_faster(
 def selected_faster(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
-    coarse = ranks._coarse if isinstance(ranks, dither.DitheredOrder) else ranks
+    coarse = ranks._coarse if isinstance(ranks, dithered_module.DitheredOrder) else ranks
     rate *= MORE if isinstance(coarse, SelectedOrder) else 1.0
     RANKED_PATHS(self, ranks, q, rate, *arguments, **options)
 
 
-DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, dither.dithered
+DRAWN, RELEASED, DITHERED_ORDER = (
+    JointExpLaw.sample,
+    by_group._Release.__init__,
+    dithered_module.dithered,
+)
 FEW_DRAWN, FEW_FLIPPED, COARSE = few.draw_path, few.draw_flips, CoarseLaw.__init__
 COUNTED, RANKED_PATHS, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
 HALTED, LOG_NORMAL = halting_law_module.halting.draw, csmooth.laplace_log_normal

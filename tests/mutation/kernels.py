@@ -1,6 +1,7 @@
 """Mutation testing of the C kernels: ``python tests/mutation/kernels.py smooth race``.
 
-Each mutant is a small fault in ``csrc/<kernel>.c``: a constant, a comparison, a sign or an index.
+Each mutant is a small fault in ``csrc/<kernel>.c``, or in a file ``csrc/<kernel>_*.c`` that it has
+beside it and that has no fuzz target of its own: a constant, a comparison, a sign or an index.
 It is linked with the kernel's fuzz target, which checks it against another way to the same answer,
 and is killed if the target breaks, or does not end, on the replay's inputs (`tests/fuzz/replay`).
 What survives here may yet be killed by the tests in Python. Needs a C compiler, and leaves the
@@ -70,19 +71,25 @@ def mutants_of(source: str) -> Iterator[Mutant]:
         yield Mutant(*found.span(), shown.count("\n", 0, found.start()) + 1, old, new)
 
 
+def sources_of(name: str) -> list[Path]:
+    """The files that a kernel consists of."""
+    beside = sorted(CSRC.glob(f"{name}_*.c"))
+    return [CSRC / f"{name}.c", *(path for path in beside if not (FUZZ / path.name).exists())]
+
+
 def compiled(source: Path, target: Path) -> bool:
     command = [os.environ.get("CC", "cc"), *FLAGS, *CHECKED, "-c", str(source), "-o", str(target)]
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
 class Kernel:
-    """One kernel with its fuzz target, and how long that takes."""
+    """One file of a kernel with its fuzz target, and how long that takes."""
 
-    def __init__(self, name: str, objects: list[Path], work: Path, inputs: int) -> None:
-        self.name, self._work, self._inputs = name, work, inputs
-        self._others = [each for each in objects if each.stem != name]
+    def __init__(self, name: str, path: Path, objects: list[Path], work: Path, inputs: int) -> None:
+        self.path, self._work, self._inputs = path, work, inputs
+        self._others = [each for each in objects if each.stem != path.stem]
         self._findings = sorted(map(str, (FUZZ / "findings" / name).glob("*")))
-        self.source = (CSRC / f"{name}.c").read_text()
+        self.source = path.read_text()
         if not compiled(FUZZ / f"{name}.c", work / "fuzzed.o"):
             raise SystemExit(f"the fuzz target of {name} does not compile")
         started = time.perf_counter()
@@ -93,7 +100,7 @@ class Kernel:
 
     def is_killed(self, source: str) -> bool | None:
         """Whether the target notices; None if the source does not compile."""
-        path = self._work / f"{self.name}.c"
+        path = self._work / self.path.name
         path.write_text(source)
         if not compiled(path, path.with_suffix(".o")):
             return None
@@ -126,9 +133,9 @@ def main() -> int:
         objects = [work / f"{path.stem}.o" for path in (*CSRC.glob("*.c"), FUZZ / "replay/main.c")]
         for path, made in zip((*CSRC.glob("*.c"), FUZZ / "replay/main.c"), objects, strict=True):
             assert compiled(path, made), path
-        for name in asked.kernels or names:
-            (work / name).mkdir()
-            kernel = Kernel(name, objects, work / name, asked.inputs)
+        for name, path in ((n, path) for n in asked.kernels or names for path in sources_of(n)):
+            (work / path.stem).mkdir()
+            kernel = Kernel(name, path, objects, work / path.stem, asked.inputs)
             mutants = list(mutants_of(kernel.source))
             if asked.sample is not None and asked.sample < len(mutants):
                 mutants = sorted(random.Random(asked.seed).sample(mutants, asked.sample))
@@ -141,10 +148,10 @@ def main() -> int:
                 found.append(killed)
                 if not killed:
                     change = f"{mutant.old.strip()} → {mutant.new.strip()}"
-                    print(f"{name}.c:{mutant.line}: {change}", flush=True)
+                    print(f"{path.name}:{mutant.line}: {change}", flush=True)
             survived += found.count(False)
-            print(f"{name}: {sum(found)} of {len(found)} killed", flush=True)
-            shutil.rmtree(work / name)
+            print(f"{path.stem}: {sum(found)} of {len(found)} killed", flush=True)
+            shutil.rmtree(work / path.stem)
     return int(survived > 0)
 
 

@@ -44,16 +44,16 @@ STORE = ROOT / ".mutation"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 # All Python between a public argument and a release.
 WINGS = (
-    *("privacy", "mechanisms", "released", "laws", "data", "noise"),
+    *("privacy", "mechanisms", "released", "laws", "orders", "data", "noise"),
     *("engines", "compat", "planning", "cli"),
 )
 MODULES = (
     "_arguments",
     "_checks",
     *(
-        f"{wing}.{path.stem}"
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for wing in WINGS
-        for path in sorted((PACKAGE / wing).glob("*.py"))
+        for path in sorted((PACKAGE / wing).rglob("*.py"))
         if path.stem != "__init__"
     ),
 )
