@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import names_of, with_further
@@ -20,6 +21,10 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.intervals import Request, epsilon_within
 from dpq_fast.privacy.levels import Levels, check_number
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.estimate import Estimate
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def choose_method(
@@ -118,6 +123,92 @@ def options_of(method: str) -> tuple[str, ...]:
 def all_options() -> list[str]:
     """The arguments of all mechanisms that `quantile` has not."""
     return [name for method in METHODS[1:] for name in options_of(method)]
+
+
+class QuantileOptions(TypedDict, total=False):
+    """Further keywords of `quantile`, `percentile` and `median`, for all methods."""
+
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    method: str
+    neighbors: str
+    resolution: Any
+    dither: bool | None
+    prior: Any
+    counts: Any
+    assume_sorted: bool
+    nan_policy: str
+    max_contributions: int
+    expected_n: int | None
+    accountant: privacy.Accountant | None
+    rng: Any
+    workers: int
+    covers: str
+    interval_share: float | None
+    aggregate: bool
+    base: str
+    beta: float | None
+    branching: int | None
+    height: int | None
+    invert: bool
+    kernel: str
+    lower: Any
+    noise: str
+    offset: float
+    selection: str | None
+    split: float | None
+    t: Any
+    uniform: bool
+    upper: Any
+
+
+# Answers are numbers for bounds that are, and for others of a type that checkers do not know.
+Numbers = tuple[float, float] | None
+
+
+@overload
+def quantile(
+    x: Any,
+    q: float,
+    *,
+    bounds: Numbers = None,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> float: ...
+
+
+@overload
+def quantile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Numbers = None,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> NDArray[np.float64]: ...
+
+
+@overload
+def quantile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Any = None,
+    confidence: float,
+    **options: Unpack[QuantileOptions],
+) -> Estimate: ...
+
+
+@overload
+def quantile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Any,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> Any: ...
 
 
 @releases(INSTANTS, DURATIONS)
@@ -345,6 +436,50 @@ def quantile(
     return dataclasses.replace(Prepared.of_numbers(row.release, x, levels, **options), name=chosen)
 
 
+@overload
+def percentile(
+    x: Any,
+    q: float,
+    *,
+    bounds: Numbers = None,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> float: ...
+
+
+@overload
+def percentile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Numbers = None,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> NDArray[np.float64]: ...
+
+
+@overload
+def percentile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Any = None,
+    confidence: float,
+    **options: Unpack[QuantileOptions],
+) -> Estimate: ...
+
+
+@overload
+def percentile(
+    x: Any,
+    q: ArrayLike,
+    *,
+    bounds: Any,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> Any: ...
+
+
 @releases()
 @with_further(lambda: names_of(quantile))
 def percentile(x: Any, q: Any, **options: Any) -> Prepared[Any]:
@@ -380,9 +515,39 @@ def percentile(x: Any, q: Any, **options: Any) -> Prepared[Any]:
     return Prepared.of(quantile, x, percentages / 100.0, **options)
 
 
+@overload
+def median(
+    x: Any,
+    *,
+    bounds: Numbers = None,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> float: ...
+
+
+@overload
+def median(
+    x: Any,
+    *,
+    bounds: Any = None,
+    confidence: float,
+    **options: Unpack[QuantileOptions],
+) -> Estimate: ...
+
+
+@overload
+def median(
+    x: Any,
+    *,
+    bounds: Any,
+    confidence: None = None,
+    **options: Unpack[QuantileOptions],
+) -> Any: ...
+
+
 @releases()
 @with_further(lambda: [name for name in names_of(quantile) if name != "q"])
-def median(x: Any, **options: Any) -> Prepared[float]:
+def median(x: Any, **options: Any) -> Prepared[Any]:
     """Release a private median: `quantile` at 0.5, with the same options.
 
     Parameters
