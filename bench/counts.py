@@ -15,7 +15,7 @@ from bench.columns import BOUNDS, DELTA, EPSILON, gaussian, levels
 from bench.sides import np_sum, released
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.aggregates import Clip
+from dpq_fast.mechanisms.clipping import Clip
 
 BINS = 1_000
 HEIGHT, BRANCHING = 3, 10  # the paper's most frequent choice, [GJK21] Table 1

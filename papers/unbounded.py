@@ -18,7 +18,7 @@ import dpq_fast as dpq
 from bench.columns import REAL, gaussian
 from bench.errors import N, real_sample
 from dpq_fast.laws.unbounded import BETA
-from dpq_fast.mechanisms.aggregates import BETA as CLIP_BETA
+from dpq_fast.mechanisms.clipping import BETA as CLIP_BETA
 from dpq_fast.noise.threshold import Exponential
 from dpq_fast.privacy import aggregates
 from papers.pictures import picture

@@ -81,9 +81,10 @@ def test_imports_point_down():
 
 def test_mechanisms_import_only_what_they_are_built_on():
     built_on = {
-        "aggregates": {"joint_exp", "ind_exp", "unbounded_quantile"},
-        "aggregates_by": {"aggregates", "grouping"},
+        "aggregates": {"clipping", "joint_exp", "ind_exp"},
+        "aggregates_by": {"aggregates", "clipping", "grouping"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
+        "clipping": {"joint_exp", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth", "factorized"},
         "describe": {
             "aggregates",

@@ -24,6 +24,7 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
+from dpq_fast.mechanisms.clipping import Clipping, NoisyTerm
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.mechanisms.quantile_by import method_of
@@ -326,7 +327,7 @@ def integers(
         raise ValueError(f"outputs must be left out for {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
-    laws: list[dict[tuple[float, ...], tuple[float, list[aggregates.NoisyTerm]]]]
+    laws: list[dict[tuple[float, ...], tuple[float, list[NoisyTerm]]]]
     if name == "count":
         scale = privacy.aggregates.calibrate_count(
             epsilon=parameters["epsilon"],
@@ -389,19 +390,17 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
     }
 
 
-def _clipping(parameters: dict[str, Any]) -> aggregates.Clipping:
+def _clipping(parameters: dict[str, Any]) -> Clipping:
     """What a sum and a mean make of their arguments."""
     bound = inspect.signature(aggregates.sum).bind(None, **parameters)
     bound.apply_defaults()
     public = inspect.signature(privacy.aggregates.calibrate).parameters.keys() - {"bounds"}
     options = bound.arguments["method_options"]
     given = {name: value for name, value in bound.arguments.items() if name in public}
-    return aggregates.Clipping(options, **given)
+    return Clipping(options, **given)
 
 
-def _clips(
-    clipping: aggregates.Clipping, records: Records
-) -> Iterator[tuple[tuple[float, ...], float]]:
+def _clips(clipping: Clipping, records: Records) -> Iterator[tuple[tuple[float, ...], float]]:
     """The ends that may be released for a clip, with their log-probabilities."""
     if clipping.method not in (None, "unbounded"):
         raise ValueError(f"method must be 'unbounded' for an exact audit, got {clipping.method!r}")

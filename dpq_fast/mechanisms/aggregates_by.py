@@ -22,15 +22,8 @@ from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.mechanisms._prepared import Prepared, releases
-from dpq_fast.mechanisms.aggregates import (
-    LARGEST,
-    Clip,
-    Clipping,
-    clip_options,
-    mean,
-    of_sample,
-    sum,
-)
+from dpq_fast.mechanisms.aggregates import mean, of_sample, sum
+from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
     Answers,

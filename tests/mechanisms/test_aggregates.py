@@ -22,7 +22,7 @@ from dpq_fast import noise, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms.aggregates import Clip, Clipping
+from dpq_fast.mechanisms.clipping import Clip, Clipping
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.privacy import Accountant, guarantee
 
