@@ -186,7 +186,7 @@ LEFT_OUT = (
                 "binomial_range",
                 "binomial_above",
                 "share_of_ends",
-                "settled",
+                "with_share",
             ),
         )
     }

@@ -21,7 +21,7 @@ from dpq_fast.data.passes import Query, State, scan
 from dpq_fast.data.public_keys import Groups
 
 # Some rows: a column of each name.
-Rows = Callable[[str], Any]
+ColumnOf = Callable[[str], Any]
 
 
 class Texts(Protocol):
@@ -34,7 +34,7 @@ class Texts(Protocol):
         """As a column of strings."""
 
 
-def records(rows: Rows, name: str, unit: AnyUnit) -> NDArray[Any]:
+def records(rows: ColumnOf, name: str, unit: AnyUnit) -> NDArray[Any]:
     """The records of some rows in a column, as `as_column` has them."""
     column = rows(name)
     if hasattr(type(column), "records"):
@@ -43,7 +43,7 @@ def records(rows: Rows, name: str, unit: AnyUnit) -> NDArray[Any]:
     return as_column(column, unit)
 
 
-def keys_of(rows: Rows, by: tuple[str, ...]) -> list[Any]:
+def keys_of(rows: ColumnOf, by: tuple[str, ...]) -> list[Any]:
     """Columns of keys of some rows."""
     columns = [rows(name) for name in by]
     return [each.keys() if hasattr(type(each), "records") else each for each in columns]
@@ -65,7 +65,7 @@ class Task(ABC, Generic[State]):
         """The state of no rows."""
 
     @abstractmethod
-    def step(self, state: State, rows: Rows) -> None:
+    def step(self, state: State, rows: ColumnOf) -> None:
         """Add some rows to a state."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class ColumnTask(Task[State]):
     def start(self) -> State:
         return self.query.start()
 
-    def step(self, state: State, rows: Rows) -> None:
+    def step(self, state: State, rows: ColumnOf) -> None:
         scan(records(rows, self.column, self.unit), self.query, state)
 
     def combine(self, one: State, other: State) -> State:
@@ -132,7 +132,7 @@ class GroupTask(Task[dict[int, State]]):
     def start(self) -> dict[int, State]:
         return {}
 
-    def step(self, state: dict[int, State], rows: Rows) -> None:
+    def step(self, state: dict[int, State], rows: ColumnOf) -> None:
         self.query.step_groups(state, *by_group(*members(self, rows)))
 
     def combine(self, one: dict[int, State], other: dict[int, State]) -> dict[int, State]:
@@ -167,7 +167,7 @@ class OfGroups(Protocol):
         """Which groups."""
 
 
-def members(task: OfGroups, rows: Rows) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def members(task: OfGroups, rows: ColumnOf) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Those of some rows that are in one of the groups: their records, and numbers of groups."""
     values = records(rows, task.column, task.unit)
     keys = keys_of(rows, task.by)
@@ -219,7 +219,7 @@ class EachGroupTask(Task[list[Any]]):
     def start(self) -> list[Any]:
         return [query.start() for _, query in self.queries]
 
-    def step(self, state: list[Any], rows: Rows) -> None:
+    def step(self, state: list[Any], rows: ColumnOf) -> None:
         numbers, ends, values = by_group(*members(self, rows))
         of_group = dict(zip(numbers, np.split(values, ends[:-1]), strict=bool(numbers)))
         for (group, query), own in zip(self.queries, state, strict=True):
@@ -271,7 +271,7 @@ class MembersTask(Task[Members]):
     def start(self) -> Members:
         return Members([], [])
 
-    def step(self, state: Members, rows: Rows) -> None:
+    def step(self, state: Members, rows: ColumnOf) -> None:
         column, places = members(self, rows)
         values = as_float64(column)
         present = values == values
@@ -303,10 +303,10 @@ class KeyTask(Task[KeyTotals]):
     def start(self) -> KeyTotals:
         return KeyTotals({}, [False] * len(self.by))
 
-    def step(self, state: KeyTotals, rows: Rows) -> None:
+    def step(self, state: KeyTotals, rows: ColumnOf) -> None:
         self.step_counted(state, rows, None)
 
-    def step_counted(self, state: KeyTotals, rows: Rows, counts: Any) -> None:
+    def step_counted(self, state: KeyTotals, rows: ColumnOf, counts: Any) -> None:
         """As `step`, for rows that stand for so many each: those of a data base, grouped already.
 
         Parameters

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dpq_fast import _checks
-from dpq_fast.data.tasks import Declaring, Rows, Task
+from dpq_fast.data.tasks import ColumnOf, Declaring, Task
 
 # Rows that a batch has at most: of several columns, a few megabytes.
 BATCH = 2**17
@@ -150,11 +150,11 @@ def _step(tasks: Sequence[Task[Any]], batches: Iterable[Any], partials: list[lis
             last.result()
 
 
-def _rows_of(batch: Any) -> Rows:
+def _rows_of(batch: Any) -> ColumnOf:
     """The columns of a batch of pyarrow, of a frame of polars or pandas, or of a mapping."""
     for name in ("column", "get_column"):
         if hasattr(type(batch), name):
-            rows: Rows = getattr(batch, name)
+            rows: ColumnOf = getattr(batch, name)
             return rows
-    columns: Rows = batch.__getitem__
+    columns: ColumnOf = batch.__getitem__
     return columns

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dpq_fast.data.tasks import Rows, Task
+from dpq_fast.data.tasks import ColumnOf, Task
 
 
 class Sealed:
@@ -48,12 +48,12 @@ class Sealed:
         return "Sealed()"
 
 
-def partial_of(tasks: Sealed, parts: Iterable[Rows]) -> Sealed:
+def partial_of(tasks: Sealed, parts: Iterable[ColumnOf]) -> Sealed:
     """The states of some tasks for some rows, or the error that there was; on a worker."""
     asked: list[Task[Any]] = tasks.open()
     states = [task.start() for task in asked]
 
-    def step(rows: Rows) -> None:
+    def step(rows: ColumnOf) -> None:
         for task, state in zip(asked, states, strict=True):
             task.step(state, rows)
 

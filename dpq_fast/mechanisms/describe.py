@@ -32,7 +32,7 @@ from dpq_fast.released.estimate import Estimate
 SHARES = {"count": 1.0, "mean": 4.0, "quantile": 5.0}
 
 
-class Part(NamedTuple):
+class Statistic(NamedTuple):
     """One release of a description.
 
     Attributes
@@ -196,7 +196,7 @@ def describe(
         own["public_by"] = public_by
     split = list(_split(budget, shares, len(names)))
     guess = {} if expected_n is None else {"expected_n": expected_n}
-    parts: list[Part] = []
+    parts: list[Statistic] = []
     for name in names:
         ends = bounds[name]
         place = dict(bounds=ends, resolution=_of(resolution, name), prior=_of(prior, name))
@@ -207,7 +207,9 @@ def describe(
         }
         for statistic, part in split:
             spend = dict[str, Any](epsilon=part, **own, **options[statistic])
-            parts.append(Part(name, statistic, partial(Prepared.of, functions[statistic], **spend)))
+            parts.append(
+                Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spend))
+            )
 
     column_of = _reader(frame)
     of_keys = _keys_of(frame, column_of, keys)

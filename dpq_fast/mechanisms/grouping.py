@@ -40,7 +40,7 @@ FEW_RECORDS, HELD_RECORDS, LARGE_GROUPS = 2**16, 2**21, 2**7
 NUMBERS = Sums(1.0, 0, 0)
 
 
-class Rows(NamedTuple):
+class GroupedRows(NamedTuple):
     """Rows of one chunk of groups, or of all chunks one after the other.
 
     Attributes
@@ -56,12 +56,12 @@ class Rows(NamedTuple):
     members: NDArray[np.uint16]
     weights: NDArray[np.float64] | None
 
-    def pick(self, rows: Any) -> Rows:
+    def pick(self, rows: Any) -> GroupedRows:
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.values[rows], self.members[rows], weights)
+        return GroupedRows(self.values[rows], self.members[rows], weights)
 
-    def of_chunk(self, number: int, ends: NDArray[np.int64]) -> Rows:
+    def of_chunk(self, number: int, ends: NDArray[np.int64]) -> GroupedRows:
         """Those of one chunk, of all chunks that end where `by_chunk` says."""
         return self.pick(slice(int(ends[number - 1]) if number else 0, int(ends[number])))
 
@@ -73,7 +73,7 @@ def by_chunk(
     keys_of: KeysOf,
     nan_policy: str,
     pool: Pool,
-) -> tuple[Rows, NDArray[np.int64]]:
+) -> tuple[GroupedRows, NDArray[np.int64]]:
     """Rows put together by chunk, and where each chunk's end; rows of count 0 are left out.
 
     One pass to count, one to scatter, over blocks of rows that are fixed by the column.
@@ -109,7 +109,7 @@ def by_chunk(
     if nan_policy == "raise" and any(missing):
         raise ValueError("x must not contain NaN with nan_policy='raise'")
     last = ends[:, -1] if blocks else np.zeros(keys.chunks, dtype=np.int64)
-    return Rows(values, members, weights), last
+    return GroupedRows(values, members, weights), last
 
 
 def child(seeds: bytes, number: int) -> np.random.Generator:
@@ -136,7 +136,7 @@ class Gathered(NamedTuple):
 
     Attributes
     ----------
-    rows : Rows
+    rows : GroupedRows
     ends : ndarray of int64
         Where those of each chunk end.
     keys : Keys
@@ -145,7 +145,7 @@ class Gathered(NamedTuple):
         The number of each group among those of the call.
     """
 
-    rows: Rows
+    rows: GroupedRows
     ends: NDArray[np.int64]
     keys: kernel.Keys
     pool: Pool
@@ -188,7 +188,7 @@ class Gathered(NamedTuple):
         return of_several(self, rng)
 
 
-def records_of(rows: Rows, groups: int) -> list[Records]:
+def records_of(rows: GroupedRows, groups: int) -> list[Records]:
     """The records of each group of one chunk, without missing ones."""
     if rows.weights is not None:
         rows = rows.pick(~np.isnan(rows.values))

@@ -44,14 +44,14 @@ LEAST_SCALE = 1.0 / 8.0
 REACH, NARROWEST = 2.0, 1.0 / 16.0
 
 
-class Counted(Drawable, Protocol):
+class LawOfRecords(Drawable, Protocol):
     """An output law that knows the records that it is of."""
 
     column: Sample | Records
 
 
 def with_interval(
-    value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], Counted]]],
+    value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], LawOfRecords]]],
     levels: Levels,
     request: Request | None,
     *,
@@ -101,7 +101,7 @@ def with_interval(
     if expected_n is None:
         expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
     person = neighbors, max_contributions
-    request = privacy.intervals.settled(request, levels, epsilon, rho, *person, expected_n)
+    request = privacy.intervals.with_share(request, levels, epsilon, rho, *person, expected_n)
     own, _ = privacy.intervals.split(request, epsilon, delta, rho, *person)
     value, law_of = value_of(**own)
     calibration = privacy.intervals.calibrate(

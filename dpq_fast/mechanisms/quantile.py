@@ -89,7 +89,7 @@ def value_epsilon(
     if epsilon is None or request is None:
         return epsilon
     person = neighbors, max_contributions
-    request = privacy.intervals.settled(request, levels, epsilon, None, *person, expected_n)
+    request = privacy.intervals.with_share(request, levels, epsilon, None, *person, expected_n)
     own: float = privacy.intervals.split(request, epsilon, 0.0, None, *person)[0]["epsilon"]
     return own
 

@@ -32,8 +32,8 @@ from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.grouping import (
     Answers,
     Gathered,
+    GroupedRows,
     Records,
-    Rows,
     TableGroups,
     child,
     one_by_one,
@@ -507,7 +507,7 @@ class _Release:
 
     def _chunk(
         self,
-        rows: Rows,
+        rows: GroupedRows,
         answers: NDArray[Any],
         low: NDArray[np.float64],
         high: NDArray[np.float64],
@@ -577,7 +577,7 @@ class _Release:
 
 
 def _repeated(
-    rows: Rows, groups: int, largest: int
+    rows: GroupedRows, groups: int, largest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], ...]]]:
     """Records of the groups that have at most `largest`, and the rows of the other groups.
 

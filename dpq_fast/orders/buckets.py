@@ -33,9 +33,9 @@ from dpq_fast.orders.likely import (
 )
 from dpq_fast.orders.selected import (
     UNKNOWN,
+    CellsOfPlaces,
     CollectedWindows,
-    Counted,
-    Plan,
+    CountedRecords,
     are_tied,
     room_for,
     source_changed,
@@ -196,7 +196,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketPlan(Plan):
+class BucketPlan(CellsOfPlaces):
     """A plan of `Buckets`.
 
     Attributes
@@ -210,7 +210,7 @@ class BucketPlan(Plan):
     cell: NDArray[Any]
 
 
-class Buckets(Counted):
+class Buckets(CountedRecords):
     """Values counted by bucket; those that turn out too full, by parts.
 
     Parameters

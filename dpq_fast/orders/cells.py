@@ -18,9 +18,9 @@ from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import CellCounts, TakenByKey
 from dpq_fast.orders.selected import (
     UNKNOWN,
+    CellsOfPlaces,
     CollectedWindows,
-    Counted,
-    Plan,
+    CountedRecords,
     are_tied,
     room_for,
     source_changed,
@@ -36,7 +36,7 @@ NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
-class CellPlan(Plan):
+class CellPlan(CellsOfPlaces):
     """A plan of `CountedCells`.
 
     Attributes
@@ -51,7 +51,7 @@ class CellPlan(Plan):
     most: NDArray[np.float64]
 
 
-class CountedCells(Counted):
+class CountedCells(CountedRecords):
     """Values counted by cell; those that turn out too full, by parts.
 
     The cells follow from the values alone, not from where they lie or who counts them.

@@ -1,7 +1,7 @@
 """Order statistics of unsorted values: a pass counts them, and another one collects some.
 
 Counts are exact, and what is counted as one is collected whole or not at all: whatever decides what
-to collect, the order statistics are what they are. How values are counted is up to a `Counted`.
+to collect, the order statistics are what they are. How they are counted is for a `CountedRecords`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CellsOfPlaces:
     """Cells, or whole buckets, that hold some windows of places, ascending.
 
     Attributes
@@ -55,7 +55,7 @@ class Plan:
     value: NDArray[np.float64]
 
 
-class Counted(ABC):
+class CountedRecords(ABC):
     """Records counted by where they lie, so that some can be found by their places."""
 
     # Whether a pass that collects records takes about as long as one that counts them.
@@ -77,7 +77,7 @@ class Counted(ABC):
         """Ascending values, and about how many records are between each and the next."""
 
     @abstractmethod
-    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
+    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CellsOfPlaces:
         """What holds the places start[s], ..., stop[s] - 1; passes until nothing is too full.
 
         Windows ascend, do not overlap, and none is empty.
@@ -87,7 +87,7 @@ class Counted(ABC):
         """All records in order if, with so many more to be read, that is worth it."""
         return None
 
-    def collect(self, plan: Plan) -> NDArray[np.float64]:
+    def collect(self, plan: CellsOfPlaces) -> NDArray[np.float64]:
         """The records of the plan but for the tied ones, in order; one pass."""
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
@@ -135,12 +135,14 @@ class CollectedWindows:
 
     Parameters
     ----------
-    counted : Counted
+    counted : CountedRecords
     start, stop : ndarray of int64, shape (S,)
         Windows ascend, do not overlap, and none is empty.
     """
 
-    def __init__(self, counted: Counted, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+    def __init__(
+        self, counted: CountedRecords, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> None:
         plan = counted.plan(start, stop)
         self._start, self._stop = start.tolist(), stop.tolist()
         self._part_start: list[int] = plan.start.tolist()
@@ -196,7 +198,7 @@ class SelectedOrder(CoarseOrder):
     ----------
     chunks : Passes
         The records, in the unit of the bounds.
-    counted : Counted
+    counted : CountedRecords
         The same values, counted.
     lattice, bounds
         As for `WholeOrder`.
@@ -207,7 +209,7 @@ class SelectedOrder(CoarseOrder):
     def __init__(
         self,
         chunks: Passes,
-        counted: Counted,
+        counted: CountedRecords,
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:

@@ -12,7 +12,7 @@ from dpq_fast.planning.groups import grid_of, sizes_of
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.methods import Quantiles, Settings
 from dpq_fast.planning.plans import Plan
-from dpq_fast.planning.requests import Request, Row
+from dpq_fast.planning.requests import PlanRequest, Row
 from dpq_fast.planning.samples import RELEASES
 from dpq_fast.planning.shapes import guesses_of
 from dpq_fast.planning.words import between, counted
@@ -148,7 +148,7 @@ def plan(
     """
     levels = Levels(q)
     _checks.check_choice("method", method, (*METHODS, "unbounded_quantile"))
-    request = Request.of(epsilon, target, unit, over, level, releases)
+    request = PlanRequest.of(epsilon, target, unit, over, level, releases)
     if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
         raise ValueError("resolution must be positive for a plan, got 0.0")
     lattice = None

@@ -20,7 +20,7 @@ LEAST_EPSILON, MOST_EPSILON, CLOSE = 1e-4, 100.0, 1.01
 UNITS, SUMMARIES = ("ranks", "share", "value"), ("mean", "worst")
 
 
-class Request(NamedTuple):
+class PlanRequest(NamedTuple):
     """The arguments that quantiles and sums share, checked.
 
     Attributes
@@ -41,7 +41,7 @@ class Request(NamedTuple):
     @classmethod
     def of(
         cls, epsilon: Any, target: Any, unit: str, over: str, level: Any, releases: Any
-    ) -> Request:
+    ) -> PlanRequest:
         """Check them."""
         _checks.check_choice("unit", unit, UNITS)
         _checks.check_choice("over", over, SUMMARIES)

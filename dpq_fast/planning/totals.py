@@ -15,7 +15,7 @@ from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Outcomes, summary
 from dpq_fast.planning.plans import Plan
-from dpq_fast.planning.requests import Request, Row
+from dpq_fast.planning.requests import PlanRequest, Row
 from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places_of, public_rng
 from dpq_fast.planning.shapes import guesses_of
 from dpq_fast.privacy.aggregates import AUTO, public_clip
@@ -38,7 +38,7 @@ def _plan_total(
 ) -> Plan:
     """A plan of sums or means."""
     n = _checks.check_count("n", n)
-    request = Request.of(epsilon, target, "value", "mean", level, releases)
+    request = PlanRequest.of(epsilon, target, "value", "mean", level, releases)
     for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
         if name in options:
             raise TypeError(f"{name} must be left out for a plan")

@@ -123,7 +123,7 @@ class Request:
     covers : {"sample", "population"}
     share : float or None
         Of the budget, so that a value is as accurate as with 1 - share of it; None for the default
-        (`settled`).
+        (`with_share`).
     """
 
     confidence: float
@@ -242,7 +242,7 @@ def share_of_ends(
     return max(1.0 - kept / rate, LEAST_SHARE)
 
 
-def settled(
+def with_share(
     request: Request,
     levels: Levels,
     epsilon: float | None = None,
@@ -326,9 +326,9 @@ def epsilon_within(
         The share of it that is for the ends.
     """
     alone = resolve_epsilon(None, rho)
-    asked = settled(request, levels, alone, None, neighbors, max_contributions, expected_n)
+    asked = with_share(request, levels, alone, None, neighbors, max_contributions, expected_n)
     share = asked.share
-    assert share is not None  # it is settled
+    assert share is not None  # it has one
 
     def cost(epsilon: float) -> float:
         own, ends = split(asked, epsilon, 0.0, None)
@@ -412,7 +412,7 @@ def calibrate_call(
     known = ("neighbors", "max_contributions")
     person = {name: parameters[name] for name in known if name in parameters}
     levels = Levels.of(q)
-    request = settled(request, levels, epsilon, rho, **person, expected_n=expected_n)
+    request = with_share(request, levels, epsilon, rho, **person, expected_n=expected_n)
     own, _ = split(request, epsilon, delta, rho, **person)
     budget = {name: given for name, given in own.items() if given}
     return calibrate(

@@ -22,7 +22,7 @@ from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
-from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, settled, split
+from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, split, with_share
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.parallel import Part, part_of
@@ -223,7 +223,7 @@ def calibrate(
         if expected_n is not None:
             expected_n = check_count("expected_n", expected_n)
         person = neighbors, k
-        request = settled(request, levels, epsilon, None, *person, expected_n, not public_by)
+        request = with_share(request, levels, epsilon, None, *person, expected_n, not public_by)
         own, ends = split(request, epsilon, 0.0, None, *person)
         value = calibrate(
             levels,

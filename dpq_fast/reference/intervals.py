@@ -246,7 +246,7 @@ def released(
     if expected_n is None:
         expected_n = public_rows(x, counts, relation_of(neighbors).n_is_public)
     person = neighbors, max_contributions
-    request = privacy.intervals.settled(request, levels, epsilon, rho, *person, expected_n)
+    request = privacy.intervals.with_share(request, levels, epsilon, rho, *person, expected_n)
     own, _ = privacy.intervals.split(request, epsilon, delta, rho, *person)
     value, law_of = value_of(**own)
     calibration = privacy.intervals.calibrate(

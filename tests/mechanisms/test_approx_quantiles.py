@@ -35,7 +35,7 @@ import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.orders import choice as choice_module
-from dpq_fast.orders.selected import Counted, SelectedOrder
+from dpq_fast.orders.selected import CountedRecords, SelectedOrder
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.reference.approx_quantiles import ApproxQuantilesLaw as ReferenceLaw
 
@@ -288,9 +288,9 @@ def test_approx_quantiles_windows_that_are_not_held_take_a_pass(monkeypatch):
     x = np.random.default_rng(6).normal(0.0, 5.0, 20_000)
     arguments = {"epsilon": 40.0, "bounds": (-100.0, 100.0), "rng": 7}
     passes = []
-    collect = Counted.collect
+    collect = CountedRecords.collect
     monkeypatch.setattr(
-        Counted, "collect", lambda self, *asked: passes.append(1) or collect(self, *asked)
+        CountedRecords, "collect", lambda self, *asked: passes.append(1) or collect(self, *asked)
     )
     ahead = dpq.approx_quantiles(x, EVEN_7, **arguments)
     assert len(passes) == 1

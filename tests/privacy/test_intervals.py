@@ -415,7 +415,7 @@ def test_value_gets_all_where_no_end_is_searched_for(budget, covers, neighbors):
     asked = Request.of(0.9, covers)
     shares = []
     for n in (1, 10, 100, 10**3, 10**4, 10**5):
-        request = intervals.settled(asked, levels, **budget, **person, expected_n=n)
+        request = intervals.with_share(asked, levels, **budget, **person, expected_n=n)
         assert (request.confidence, request.covers) == (0.9, covers)
         own, _ = intervals.split(request, budget.get("epsilon"), 0.0, budget.get("rho"), **person)
         value = privacy.ind_exp.calibrate(levels, **{k: v for k, v in own.items() if v}, **person)
@@ -429,15 +429,15 @@ def test_value_gets_all_where_no_end_is_searched_for(budget, covers, neighbors):
     assert shares[:3] == [intervals.IDLE_SHARE] * 3 and shares[-1] == default
     # a share that was asked for stays, and 10,000 records are expected where nothing is known
     own = Request.of(0.9, covers, 0.4)
-    assert intervals.settled(own, levels, **budget, **person, expected_n=1) == own
-    assert intervals.settled(asked, levels, **budget, **person).share == shares[4]
+    assert intervals.with_share(own, levels, **budget, **person, expected_n=1) == own
+    assert intervals.with_share(asked, levels, **budget, **person).share == shares[4]
 
 
 def test_records_that_move_between_groups_make_ends_harder_to_find():
     levels, asked = Levels([0.9]), Request.of(0.95)
     shares = [
         [
-            intervals.settled(asked, levels, 0.5, expected_n=n, moves=moves).share
+            intervals.with_share(asked, levels, 0.5, expected_n=n, moves=moves).share
             for n in range(10, 2_000, 10)
         ]
         for moves in (False, True)
