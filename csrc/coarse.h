@@ -20,8 +20,8 @@
  * Cells of neighboring levels are the same, or apart, or one contains the other. Those that are apart
  * ascend; where one contains the other, nothing is asked: the caller rejects outputs that do not.
  *
- * coarse_cells.c grows the tree and chooses cells, coarse.c sums up rows, coarse_paths.c draws cells from
- * these, and coarse_points.c draws the outputs inside.
+ * coarse_cells.c grows the tree and chooses cells, coarse_rows.c sums up rows, coarse_paths.c draws cells
+ * from these, and coarse_points.c draws the outputs inside.
  */
 #ifndef DPQ_COARSE_H
 #define DPQ_COARSE_H

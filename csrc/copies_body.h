@@ -1,5 +1,5 @@
 /* Sums over several outputs of an interval, included for each length of vectors (versions.h), a divisor of
- * TOGETHER, by scan.c and by scan_blocks.c:
+ * TOGETHER, by scan.c and by scan_blocks_rows.c:
  *
  * IN_BLOCKS  whether rows are of blocks, or have one exponent each
  */

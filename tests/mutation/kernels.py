@@ -74,7 +74,8 @@ def mutants_of(source: str) -> Iterator[Mutant]:
 def sources_of(name: str) -> list[Path]:
     """The files that a kernel consists of."""
     beside = sorted(CSRC.glob(f"{name}_*.c"))
-    return [CSRC / f"{name}.c", *(path for path in beside if not (FUZZ / path.name).exists())]
+    own = [CSRC / f"{name}.c", *(path for path in beside if not (FUZZ / path.name).exists())]
+    return [path for path in own if path.exists()]
 
 
 def compiled(source: Path, target: Path) -> bool:
@@ -121,7 +122,7 @@ class Kernel:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = sorted(path.stem for path in FUZZ.glob("*.c") if (CSRC / path.name).exists())
+    names = sorted(path.stem for path in FUZZ.glob("*.c") if sources_of(path.stem))
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
     parser.add_argument("--inputs", type=int, default=2_000, help="of the replay, for each mutant")
     parser.add_argument("--sample", type=int, help="this many mutants of each, drawn with --seed")
