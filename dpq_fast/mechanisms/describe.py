@@ -160,7 +160,8 @@ def describe(
     one after the other (basic composition): each column has an equal part of `epsilon`, and its
     statistics have `shares` of it. By groups each part is one for all groups, in parallel
     (`privacy.parallel`), and a selection of keys is one more part: then it is
-    (`epsilon`, `delta`)-DP. Not covered: running time and memory.
+    (`epsilon`, `delta`)-DP. The rho is what those of the parts add up to, less than that of
+    `epsilon`. Not covered: running time and memory.
 
     **Cost.** About four passes over each column. Of a table two for all columns; by groups three,
     and one more for a selection (`quantile_by` says where there are more).
