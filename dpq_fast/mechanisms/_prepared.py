@@ -28,7 +28,7 @@ Other = TypeVar("Other")
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Prepared(Generic[Answer]):
     """A release of which all that is public was checked: nothing was charged, no record was read.
 
@@ -57,14 +57,6 @@ class Prepared(Generic[Answer]):
         made: Prepared[Answer] = cast(Any, release).prepared(*arguments, **options)
         return made
 
-    @classmethod
-    def of_numbers(
-        cls, release: Callable[..., Answer], *arguments: Any, **options: Any
-    ) -> Prepared[Answer]:
-        """As `of`, where times have become numbers."""
-        made: Prepared[Answer] = cast(Any, release).__wrapped__(*arguments, **options)
-        return made
-
     @property
     def mechanism(self) -> str:
         """What the charge is for."""
@@ -82,7 +74,7 @@ class Prepared(Generic[Answer]):
     def run(self, accountant: privacy.Accountant | None = None, rng: Any = None) -> Answer:
         """Charge, read and draw."""
         generator = default_rng(rng)
-        privacy.charge(accountant, self.spent, self.mechanism)
+        privacy.charge(accountant, self.spent, self.name)
         return self.draw(generator)
 
 
@@ -104,11 +96,13 @@ def releases(
     """
 
     def release_of(body: Callable[P, Prepared[Answer]]) -> Callable[P, Answer]:
-        of_all: Callable[..., Prepared[Answer]] = _door(body, kinds) if kinds else body
+        of_times = _of_times(body, kinds)
 
         def prepared(*arguments: Any, **options: Any) -> Prepared[Answer]:
             try:
-                return of_all(*arguments, **options)
+                if not kinds or (arguments and are_numbers(arguments[0], options)):
+                    return body(*arguments, **options)
+                return of_times(*arguments, **options)
             except (TypeError, ValueError):
                 refuse_misfit(call, arguments, options)
                 raise
@@ -130,7 +124,9 @@ def releases(
     return release_of
 
 
-def _door(body: Callable[..., Prepared[Any]], kinds: tuple[str, ...]) -> Callable[..., Any]:
+def _of_times(
+    body: Callable[..., Prepared[Answer]], kinds: tuple[str, ...]
+) -> Callable[..., Prepared[Any]]:
     """The function of columns of numbers as one of columns of numbers and times."""
     # of a sum they are ends of a clip, and no answers of a lattice lie between them
     clips = inspect.signature(body).parameters.keys() >= {"bounds", "lower"}
@@ -148,12 +144,7 @@ def _door(body: Callable[..., Prepared[Any]], kinds: tuple[str, ...]) -> Callabl
         column = x.in_steps() if isinstance(x, Sample) else x
         return body(column, *arguments, **options).then(unit.restored)
 
-    def prepared(*arguments: Any, **options: Any) -> Prepared[Any]:
-        if arguments and are_numbers(arguments[0], options):
-            return body(*arguments, **options)
-        return of_times(*arguments, **options)
-
-    return prepared
+    return of_times
 
 
 def _ends_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from dpq_fast.data.tables import (
 from dpq_fast.data.tables import count_keys as keys_of_table
 from dpq_fast.data.units import untimed
 from dpq_fast.laws.key_selection import KeysLaw
+from dpq_fast.noise.rng import default_rng
 
 # Of tables: groups of up to `FEW_RECORDS` are brought here whole, `HELD_RECORDS` at a time; of
 # larger groups `LARGE_GROUPS` share their passes. More take more memory, fewer take more passes.
@@ -112,12 +113,23 @@ def by_chunk(
     return GroupedRows(values, members, weights), last
 
 
-def child(seeds: bytes, number: int) -> np.random.Generator:
-    """The generator of one chunk, keyed from the caller's.
+def seeds_of(rng: np.random.Generator, chunks: int) -> bytes | None:
+    """Keys for the generators of chunks, drawn from the caller's.
+
+    None where it is this thread's own, made by the operating system's bits: then each thread has
+    such a one, and keying takes longer than a small release.
+    """
+    return None if rng is default_rng() else rng.bytes(32 * chunks)
+
+
+def child(seeds: bytes | None, number: int) -> np.random.Generator:
+    """The generator of one chunk, by `seeds_of`.
 
     Differs from ``Generator.spawn``, which does not look at the key of a ChaCha generator that
     the caller brings: its children come from the operating system, in 128 bits.
     """
+    if seeds is None:
+        return default_rng()
     key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
@@ -225,7 +237,7 @@ def each_group(
 ) -> list[Any]:
     """What is answered for each group; a generator for each chunk."""
     keys, numbers = gathered.keys, gathered.numbers
-    seeds = rng.bytes(32 * keys.chunks)
+    seeds = seeds_of(rng, keys.chunks)
 
     def chunk(number: int) -> list[Any]:
         first = number * keys.chunk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
@@ -433,7 +432,9 @@ def quantile(
         else:
             options.update(dither=dither, assume_sorted=assume_sorted)
     # times have become numbers here
-    return dataclasses.replace(Prepared.of_numbers(row.release, x, levels, **options), name=chosen)
+    made = row.prepared_of_numbers(x, levels, **options)
+    made.name = chosen
+    return made
 
 
 @overload

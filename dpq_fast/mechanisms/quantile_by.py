@@ -38,6 +38,7 @@ from dpq_fast.mechanisms.grouping import (
     child,
     one_by_one,
     rows_of,
+    seeds_of,
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
@@ -484,7 +485,7 @@ class _Release:
         keys, m = gathered.keys, self._q.size
         answers = np.empty((keys.groups, m), dtype=dtype)
         low, high = np.empty((2, keys.groups if self._search is not None else 0, m))
-        seeds = rng.bytes(32 * keys.chunks)
+        seeds = seeds_of(rng, keys.chunks)
 
         def chunk(number: int) -> None:
             first = number * keys.chunk

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dpq_fast import privacy
+from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
@@ -64,6 +65,12 @@ class Mechanism:
     def name(self) -> str:
         """That of the public function."""
         return self.release.__name__
+
+    @property
+    def prepared_of_numbers(self) -> Callable[..., Prepared[Any]]:
+        """What prepares it, where times have become numbers."""
+        body: Callable[..., Prepared[Any]] = self.release.__wrapped__  # type: ignore[attr-defined]
+        return body
 
     def budget(
         self, epsilon: float | None, delta: float, rho: float | None
