@@ -193,7 +193,7 @@ ALLOWED = {
     ("samples.py", "public_rng"): "public samples, and noise of no release",
     ("calls.py", "_counted"): "a seed is the caller's wish",
     ("payroll.py", "generated_payroll"): "the made-up payroll, not noise",
-    ("diffprivlib.py", "_generator"): "a seed is the caller's wish",
+    ("_diffprivlib_calls.py", "generator_of"): "a seed is the caller's wish",
     ("accounting.py", "now"): "the time of a charge, no noise",
 }
 # Names of types, which draw nothing.
