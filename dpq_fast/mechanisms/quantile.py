@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -166,50 +167,62 @@ class QuantileOptions(TypedDict, total=False):
 Numbers = tuple[float, float] | None
 
 
-@overload
-def quantile(
-    x: Any,
-    q: float,
-    *,
-    bounds: Numbers = None,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> float: ...
+class OfLevels(Protocol):
+    """What checkers know of `quantile` and `percentile`: answers by levels and by `confidence`."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        q: float,
+        *,
+        bounds: Numbers = None,
+        confidence: None = None,
+        **options: Unpack[QuantileOptions],
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        q: ArrayLike,
+        *,
+        bounds: Numbers = None,
+        confidence: None = None,
+        **options: Unpack[QuantileOptions],
+    ) -> NDArray[np.float64]: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        q: ArrayLike,
+        *,
+        bounds: Any = None,
+        confidence: float,
+        **options: Unpack[QuantileOptions],
+    ) -> Estimate: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        q: ArrayLike,
+        *,
+        bounds: Any,
+        confidence: None = None,
+        **options: Unpack[QuantileOptions],
+    ) -> Any: ...
 
 
-@overload
-def quantile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Numbers = None,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> NDArray[np.float64]: ...
+def of_levels(function: Callable[..., Any]) -> OfLevels:
+    """A function of a column and levels, for checkers."""
+    return cast(OfLevels, function)
 
 
-@overload
-def quantile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Any = None,
-    confidence: float,
-    **options: Unpack[QuantileOptions],
-) -> Estimate: ...
-
-
-@overload
-def quantile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Any,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> Any: ...
-
-
+@of_levels
 @releases(INSTANTS, DURATIONS)
 @with_further(all_options)
 def quantile(
@@ -437,50 +450,7 @@ def quantile(
     return made
 
 
-@overload
-def percentile(
-    x: Any,
-    q: float,
-    *,
-    bounds: Numbers = None,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> float: ...
-
-
-@overload
-def percentile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Numbers = None,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> NDArray[np.float64]: ...
-
-
-@overload
-def percentile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Any = None,
-    confidence: float,
-    **options: Unpack[QuantileOptions],
-) -> Estimate: ...
-
-
-@overload
-def percentile(
-    x: Any,
-    q: ArrayLike,
-    *,
-    bounds: Any,
-    confidence: None = None,
-    **options: Unpack[QuantileOptions],
-) -> Any: ...
-
-
+@of_levels
 @releases()
 @with_further(lambda: names_of(quantile))
 def percentile(x: Any, q: Any, **options: Any) -> Prepared[Any]:
