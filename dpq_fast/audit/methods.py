@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast._prepared import Prepared
 from dpq_fast.audit.neighbors import column_of
 from dpq_fast.audit.tables import (
     Table,
@@ -21,7 +22,6 @@ from dpq_fast.audit.tables import (
     keys_of,
     on_lattice,
 )
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile

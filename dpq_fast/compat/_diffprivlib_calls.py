@@ -13,8 +13,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._prepared import Prepared
 from dpq_fast.data.columns import as_column, as_float64, of_any_time
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.noise.rng import default_rng
 
 # Twice as much has a float64.

@@ -85,9 +85,9 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast._docs import spell_out
+from dpq_fast._prepared import Prepared
 from dpq_fast.compat._diffprivlib_calls import Ends, released
 from dpq_fast.mechanisms._calls import with_options
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.aggregates import mean as private_mean
 from dpq_fast.mechanisms.aggregates import sum as private_sum
 from dpq_fast.mechanisms.quantile import quantile as private_quantile

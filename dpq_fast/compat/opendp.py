@@ -47,9 +47,9 @@ import numpy as np
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, refuse_misfit
 from dpq_fast._docs import spell_out
+from dpq_fast._prepared import Prepared
 from dpq_fast.compat._opendp_spaces import budget_of, neighbors_of, reader_of, refusal_of
 from dpq_fast.mechanisms._calls import as_called
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.mechanisms.aggregates import count as _count
 from dpq_fast.mechanisms.aggregates import mean as _mean
 from dpq_fast.mechanisms.aggregates import sum as _sum

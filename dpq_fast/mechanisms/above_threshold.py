@@ -17,10 +17,10 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.passes import pieces_of
 from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.above_threshold import Calibration
 

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, Unit, placed
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.relations import Relation
 from dpq_fast.released.agg_tree import AggTree
 from dpq_fast.released.estimate import Estimate
 from dpq_fast.released.tree_counts import sums
@@ -443,7 +443,7 @@ def agg_tree(
             f"budget, got {interval_share}"
         )
     tree = Prepared.of(
-        tree_of,
+        AggTree.of,
         x,
         epsilon=epsilon,
         rho=rho,
@@ -470,62 +470,3 @@ def agg_tree(
         return Estimate.around(value, *ends, request)
 
     return tree.then(read)
-
-
-@releases(INSTANTS, DURATIONS)
-def tree_of(
-    x: Any,
-    *,
-    epsilon: float | None = None,
-    rho: float | None = None,
-    bounds: tuple[float, float] | None = None,
-    height: int | None = None,
-    branching: int | None = None,
-    noise: str = "geometric",
-    aggregate: bool = True,
-    neighbors: str = "swap",
-    resolution: float | None = None,
-    prior: Any = None,
-    counts: Any = None,
-    nan_policy: str = "omit",
-    expected_n: int | None = None,
-    max_contributions: int = 1,
-    accountant: privacy.Accountant | None = None,
-    rng: Any = None,
-    workers: int = 1,
-) -> Prepared[AggTree]:
-    """`AggTree.of`."""
-    # Public arguments are refused before x is touched.
-    place = dict[str, Any](bounds=bounds, resolution=resolution, prior=prior)
-    _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
-    if expected_n is None:
-        n_is_public = relation_of(neighbors).n_is_public
-        expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
-    calibration = privacy.agg_tree.calibrate(
-        epsilon=epsilon,
-        rho=rho,
-        height=height,
-        branching=branching,
-        points=None if lattice is None else lattice.points,
-        expected_n=expected_n,
-        noise=noise,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    _checks.check_flag("aggregate", aggregate)
-    read = PartialTree.reader(
-        x,
-        **place,
-        height=calibration.height,
-        branching=calibration.branching,
-        counts=counts,
-        nan_policy=nan_policy,
-        workers=workers,
-    )
-    relation = calibration.relation
-
-    def draw(rng: np.random.Generator) -> AggTree:
-        most = _checks.public_rows(x, counts, relation.n_is_public)
-        return noised(read(), calibration.noise, relation, aggregate, rng, most)
-
-    return Prepared(calibration, draw)

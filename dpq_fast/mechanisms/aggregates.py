@@ -14,13 +14,13 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._arguments import with_further
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import as_called, with_options
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.clipping import Clip, Clipping, NoisyTerm, clip_options
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of

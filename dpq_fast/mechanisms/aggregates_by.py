@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.aggregates import mean, of_sample, sum
 from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, clip_options
 from dpq_fast.mechanisms.grouping import (

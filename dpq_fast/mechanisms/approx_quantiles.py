@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.joint.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import SampleLaw
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_ends,

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._kernels import uniform
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.mechanisms.factorized import numbers_below, weighted_sums, weights_of

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import smooth as kernel
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms._calls import with_options
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.noise import continuous
 from dpq_fast.orders.order import Order, WholeOrder
 from dpq_fast.orders.sorted import SortedOrder

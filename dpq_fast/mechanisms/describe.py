@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, table_of
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.quantile import quantile

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.joint import few
 from dpq_fast.laws.joint.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, with_options
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import Request

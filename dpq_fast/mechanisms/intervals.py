@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._prepared import Prepared
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms._calls import Drawable
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.orders.order import CoarseOrder
 from dpq_fast.privacy.accounting import Calibrated, mechanism_of

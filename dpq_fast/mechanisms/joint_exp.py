@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.joint import choice, few, path
@@ -19,7 +20,6 @@ from dpq_fast.laws.joint.coarse import CoarseLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.mechanisms._calls import OneRelease, SampleLaw, with_options
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast, overload
@@ -11,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import names_of, with_further
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
@@ -547,3 +548,13 @@ def median(x: Any, **options: Any) -> Prepared[Any]:
 
 # The calls that choose a mechanism.
 FRONT = {function.__name__: function for function in (quantile, percentile, median)}
+
+
+def charged(name: str, /, *, n: int | None = None, **public: Any) -> privacy.Guarantee:
+    """What a call of `quantile`, `percentile` or `median` charges, by its public arguments.
+
+    Of the column it takes `n`, the number of its rows, where it goes by that.
+    """
+    column = iter(()) if n is None else range(_checks.check_count("n", n, 0))
+    made = Prepared.of(FRONT[name], column, **public)
+    return dataclasses.replace(made.guarantee, mechanism=made.mechanism)

@@ -19,6 +19,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._kernels import groups_scatter
 from dpq_fast._kernels.groups_release import Releases
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.keys import comparable
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.public_keys import Groups
@@ -28,7 +29,6 @@ from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint import few
 from dpq_fast.laws.joint.path import PathLaw
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.grouping import (
     Answers,
     Gathered,

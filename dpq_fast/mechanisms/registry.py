@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dpq_fast import privacy
-from dpq_fast.mechanisms._prepared import Prepared
+from dpq_fast._prepared import Prepared
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum

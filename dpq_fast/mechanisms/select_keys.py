@@ -9,12 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data import tables
 from dpq_fast.data.key_counts import KeyCounts, count_keys, split_columns
 from dpq_fast.data.keys import as_array
 from dpq_fast.data.tables import TableColumns
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.mechanisms._prepared import Prepared, releases
 
 
 @releases()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.records import Records
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.unbounded import Search, UnboundedQuantileLaw
 from dpq_fast.mechanisms._calls import with_options
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels

@@ -59,7 +59,7 @@ import dataclasses
 from typing import Any
 
 from dpq_fast._arguments import in_our_words, names_of, refuse_misfit
-from dpq_fast._checks import check_choice, check_count
+from dpq_fast._checks import check_choice
 from dpq_fast.privacy import (
     above_threshold,
     agg_tree,
@@ -216,16 +216,12 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     'ind_exp'
     """
     # which are built on this package
-    from dpq_fast.mechanisms._prepared import Prepared
-    from dpq_fast.mechanisms.quantile import FRONT
+    from dpq_fast.mechanisms.quantile import FRONT, charged
     from dpq_fast.mechanisms.registry import MECHANISMS
 
     check_choice("method", method, (*MECHANISMS, *FRONT))
     if method in FRONT:
-        n = parameters.pop("n", None)
-        rows = iter(()) if n is None else range(check_count("n", n, 0))
-        made = Prepared.of(FRONT[method], rows, **parameters)
-        return dataclasses.replace(made.guarantee, mechanism=made.mechanism)
+        return charged(method, **parameters)
     row = MECHANISMS[method]
     further = () if row.intervals is None else INTERVAL_OPTIONS
     known = {*names_of(row.calibrate), *further}

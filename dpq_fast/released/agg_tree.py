@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.units import Unit, in_unit, real_points
+from dpq_fast.data.units import DURATIONS, INSTANTS, Unit, in_unit, real_points
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import KINDS, POPULATION, binomial_range
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.tree_counts import (
     from_below,
     inner_stops,
@@ -172,10 +174,9 @@ class AggTree:
         public = placement(self.bounds, self.lattice, self.unit)
         return shown(self, **public, **shape, noise=noise, aggregate=self._aggregate)
 
-    @classmethod
-    @in_our_words
+    @staticmethod
+    @releases(INSTANTS, DURATIONS)
     def of(
-        cls,
         x: Any,
         *,
         epsilon: float | None = None,
@@ -195,7 +196,7 @@ class AggTree:
         accountant: privacy.Accountant | None = None,
         rng: Any = None,
         workers: int = 1,
-    ) -> AggTree:
+    ) -> Prepared[AggTree]:
         """Release the tree of a column.
 
         Parameters
@@ -208,28 +209,42 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         -------
         AggTree
         """
-        from dpq_fast.mechanisms.agg_tree import tree_of
+        from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
 
-        return tree_of(
-            x,
+        # Public arguments are refused before x is touched.
+        place = dict[str, Any](bounds=bounds, resolution=resolution, prior=prior)
+        _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
+        if expected_n is None:
+            n_is_public = relation_of(neighbors).n_is_public
+            expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
+        calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon,
             rho=rho,
-            bounds=bounds,
             height=height,
             branching=branching,
+            points=None if lattice is None else lattice.points,
+            expected_n=expected_n,
             noise=noise,
-            aggregate=aggregate,
             neighbors=neighbors,
-            resolution=resolution,
-            prior=prior,
+            max_contributions=max_contributions,
+        )
+        _checks.check_flag("aggregate", aggregate)
+        read = PartialTree.reader(
+            x,
+            **place,
+            height=calibration.height,
+            branching=calibration.branching,
             counts=counts,
             nan_policy=nan_policy,
-            expected_n=expected_n,
-            max_contributions=max_contributions,
-            accountant=accountant,
-            rng=rng,
             workers=workers,
         )
+        relation = calibration.relation
+
+        def draw(rng: np.random.Generator) -> AggTree:
+            most = _checks.public_rows(x, counts, relation.n_is_public)
+            return noised(read(), calibration.noise, relation, aggregate, rng, most)
+
+        return Prepared(calibration, draw)
 
     @staticmethod
     @in_our_words

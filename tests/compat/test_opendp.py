@@ -25,8 +25,8 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast._prepared import Prepared, releases
 from dpq_fast.compat import opendp as ours
-from dpq_fast.mechanisms._prepared import Prepared, releases
 from dpq_fast.privacy import BudgetExceeded
 
 FEATURES = "contrib", "honest-but-curious"

@@ -13,7 +13,7 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.mechanisms._prepared import Prepared
+from dpq_fast._prepared import Prepared
 from dpq_fast.noise.rng import default_rng
 
 RNG = np.random.default_rng(0)

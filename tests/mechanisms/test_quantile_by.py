@@ -31,9 +31,9 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups_release, groups_scatter
+from dpq_fast._prepared import Prepared
 from dpq_fast.data import key_columns, keys, public_keys
 from dpq_fast.laws.depth import DepthLaw
-from dpq_fast.mechanisms._prepared import Prepared
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
 module = importlib.import_module("dpq_fast.mechanisms.quantile_by")
