@@ -91,7 +91,9 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
 /* ln of an upper bound of U after all levels: of the sum over cells, and what is added so that underflow
  * takes nothing away. INFINITY where float64 does not hold the sum.
  *
- * Accuracy  not below U by more than 1e-9 of it.
+ * Accuracy  not below U by more than 1e-9 of it; above it by up to exp(2 rate (2 reach + 1) - 600) of what
+ *           all paths weigh, strayed or not: 2^-1000 is added at each level to what arrived at a cell, which
+ *           was above 2^-100 a step before, and a step, or the way back, costs at most rate (2 reach + 1).
  */
 double
 dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power);
