@@ -32,6 +32,8 @@ MAX_DRAWS = 2**32
 PRIOR_TAIL = 1e-9
 # Least mass of a prior between the bounds, and what a cdf errs by at most.
 PRIOR_MASS = 1e-9
+# The prior that knows no scale.
+SCALE_FREE = "scale-free"
 
 
 def _shown(value: Any) -> str:
@@ -176,8 +178,9 @@ class PriorPart(NamedTuple):
     ----------
     weight : float
         Its share, positive; those of all parts add up to 1.
-    kind : {"uniform", "log", "cdf"}
-        Uniform or log-uniform between the bounds, or given by a function.
+    kind : {"uniform", "log", "scale-free", "cdf"}
+        Uniform or log-uniform between the bounds, `dpq_fast.data.shares.scale_free`, or given by a
+        function.
     source : object
         What the functions belong to; parts of one source are the same.
     cdf, ppf : callable or None
@@ -236,6 +239,8 @@ def check_prior(prior: Any, bounds: Any) -> tuple[tuple[float, float], tuple[Pri
         if high == math.inf:
             high = max(_quantile(part, 1.0 - PRIOR_TAIL) for part in parts)
     low, high = check_bounds((low, high))
+    if len(parts) > 1 and any(part.kind == SCALE_FREE for part in parts):
+        raise ValueError(f"prior {SCALE_FREE!r} must stand alone, got a mixture with it")
     if low <= 0.0 and any(part.kind == "log" for part in parts):
         raise ValueError(f"bounds must be positive with prior 'log', got ({low}, {high})")
     return (low, high), parts
@@ -244,9 +249,11 @@ def check_prior(prior: Any, bounds: Any) -> tuple[tuple[float, float], tuple[Pri
 def _prior_parts(prior: Any, share: float) -> list[PriorPart]:
     """What a prior is a mixture of; the weights add up to `share`."""
     if prior is None or isinstance(prior, str):
-        if prior in (None, "uniform", "log"):
+        if prior in (None, "uniform", "log", SCALE_FREE):
             return [PriorPart(share, prior or "uniform")]
-        raise ValueError(f"prior must be 'uniform' or 'log' where it is a string, got {prior!r}")
+        raise ValueError(
+            f"prior must be 'uniform', 'log' or {SCALE_FREE!r} where it is a string, got {prior!r}"
+        )
     if callable(getattr(prior, "cdf", None)):
         ppf = getattr(prior, "ppf", None)
         return [PriorPart(share, "cdf", prior, prior.cdf, ppf if callable(ppf) else None)]
@@ -255,8 +262,8 @@ def _prior_parts(prior: Any, share: float) -> list[PriorPart]:
         return [PriorPart(share, "cdf", prior[0], *prior)]
     if pair or not isinstance(prior, Sequence) or isinstance(prior, bytes):
         raise TypeError(
-            "prior must be None, 'uniform', 'log', a frozen distribution, functions (cdf, ppf), "
-            f"or (weight, prior) pairs, got {_shown(prior)}"
+            f"prior must be None, 'uniform', 'log', {SCALE_FREE!r}, a frozen distribution, "
+            f"functions (cdf, ppf), or (weight, prior) pairs, got {_shown(prior)}"
         )
     if not prior or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in prior):
         raise ValueError("prior must be one or more (weight, prior) pairs where it is a sequence")

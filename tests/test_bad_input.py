@@ -95,8 +95,12 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         ("1", TypeError, "resolution must be a real number, got '1'"),
     ),
     "prior": (
-        (7, TypeError, "prior must be None, 'uniform', 'log', a frozen distribution, functions"),
-        ("normal", ValueError, "prior must be 'uniform' or 'log' where it is a string, got 'norm"),
+        (7, TypeError, "prior must be None, 'uniform', 'log', 'scale-free', a frozen distributio"),
+        (
+            "normal",
+            ValueError,
+            "prior must be 'uniform', 'log' or 'scale-free' where it is a string, g",
+        ),
         ("log", ValueError, "bounds must be positive with prior 'log', got (0.0, 9.0)"),
         ([], ValueError, "prior must be one or more (weight, prior) pairs where it is a sequence"),
         ([(0, None)], ValueError, "a weight of the prior must be positive and finite, got 0.0"),

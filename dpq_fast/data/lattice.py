@@ -22,6 +22,7 @@ from dpq_fast._checks import check_bounds, check_flag, check_nonnegative, check_
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.prior import DEFAULT_POINTS, MOST_POINTS, Masses, Prior
+from dpq_fast.data.shares import Shares, no_scale, scale_free
 
 # A step beyond the bounds may be beyond float64: it is cut off here.
 LARGEST = sys.float_info.max
@@ -33,6 +34,8 @@ MAX_POINTS = 2**53
 # 10^-8 of the range), but records without ties lose where several share a point: 10^5 of N(0, 5) in
 # +-100 have the errors of finer lattices down to 10^-6, twice those at 10^-5, ten times at 10^-4.
 DEFAULT_DIGITS = 6
+# With a prior that knows no scale, where most of the range may hold nothing.
+FINE_DIGITS = 12
 # Dither bits: up to 2^31 tied records have fine points of their own. Where several shared one,
 # paths could not be where targets are, and what they gain by going elsewhere would ask for wide
 # windows. (A prior's spread multiplies two numbers of so many bits.)
@@ -98,7 +101,7 @@ class Lattice:
             Finite low < high.
         resolution : float or None
             Spacing; 0 for no lattice; None for a power of ten, about 10^-6 of the range, or of
-            `Prior.spread`.
+            `Prior.spread`; 10^-12 of the range with the scale-free prior.
         dither : bool or None
             None: on wherever there is a lattice.
         prior : Prior, optional
@@ -125,7 +128,9 @@ class Lattice:
             dither = resolution != 0.0
         # Spacing of float64 at the larger bound: finer points would not be distinct numbers.
         finest = math.ulp(max(abs(low), abs(high)))
-        if resolution is None and prior is not None:
+        if resolution is None and prior is not None and prior.is_scale_free:
+            step = max(default_step(high - low, FINE_DIGITS), finest)
+        elif resolution is None and prior is not None:
             step = default_step(prior.spread())
             least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
             if step < least:
@@ -169,12 +174,33 @@ class Lattice:
                 f"resolution must make at most 2^{most.bit_length() - 1} points inside bounds"
                 f"{'' if prior is None else ' with a prior'}, got {points}"
             )
-        held = 53 if prior is None else 62
-        bits = min(DITHER_BITS, held - (points - 1).bit_length()) if dither else 0
-        lattice = cls(low, high, step, per_unit, first, points, bits)
+        lattice = cls(low, high, step, per_unit, first, points, 0)
         if prior is None:
-            return lattice
-        return dataclasses.replace(lattice, masses=prior.masses(points, lattice._borders))
+            return dataclasses.replace(lattice, bits=lattice._bits(53) if dither else 0)
+        if prior.is_scale_free:
+            return lattice.weighed(lattice.scale_free, dither)
+        return lattice._of_masses(prior.masses(points, lattice._borders), dither)
+
+    @property
+    def scale_free(self) -> Shares:
+        """The prior of these points that knows no scale."""
+        return scale_free(self.points, self.first, is_decimal(self.step))
+
+    @property
+    def no_scale(self) -> Shares:
+        """The same but for round numbers."""
+        return no_scale(self.points, self.first)
+
+    def weighed(self, shares: Shares, dither: bool = True) -> Lattice:
+        """The same points with a prior that is given by points."""
+        return self._of_masses(shares.masses(self.points), dither)
+
+    def _of_masses(self, masses: Masses, dither: bool) -> Lattice:
+        return dataclasses.replace(self, masses=masses, bits=self._bits(62) if dither else 0)
+
+    def _bits(self, held: int) -> int:
+        """Dither bits of as many as numbers of so many bits hold."""
+        return min(DITHER_BITS, held - (self.points - 1).bit_length())
 
     def _position(self, value: float) -> float:
         """`value` in units of the lattice, not rounded."""
@@ -313,12 +339,17 @@ def _undithered(lattice: Lattice) -> Lattice:
     return dataclasses.replace(lattice, bits=0)
 
 
-def default_step(extent: float) -> float:
-    """The power of ten nearest (on a log scale) to 10^-DEFAULT_DIGITS of a range.
+def default_step(extent: float, digits: int = DEFAULT_DIGITS) -> float:
+    """The power of ten nearest (on a log scale) to 10^-digits of a range.
 
     The decimal number rounded once to float64, so that decimals on the lattice are given back.
     """
-    return float(f"1e{round(math.log10(extent)) - DEFAULT_DIGITS}")
+    return float(f"1e{round(math.log10(extent)) - digits}")
+
+
+def is_decimal(step: float) -> bool:
+    """Whether a step is a power of ten."""
+    return step == float(f"1e{round(math.log10(step))}")
 
 
 def points_per_unit(step: float) -> float:

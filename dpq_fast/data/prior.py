@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import PRIOR_MASS, PriorPart
+from dpq_fast._checks import PRIOR_MASS, SCALE_FREE, PriorPart
 
 # Fine points of all points together: exact in float64.
 TOTAL = 2**53
@@ -78,6 +78,11 @@ class Prior:
     def __repr__(self) -> str:
         parts = [(part.weight, part.source or part.kind) for part in self.parts]
         return f"Prior({parts if len(parts) > 1 else parts[0][1]!r}, bounds={self.bounds})"
+
+    @property
+    def is_scale_free(self) -> bool:
+        """Whether it is the prior that is given by points: `dpq_fast.data.shares`."""
+        return self.parts[0].kind == SCALE_FREE
 
     def shares(self, x: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
         """The mass below each of some ascending numbers, of all that is between two ends."""

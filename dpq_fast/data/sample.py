@@ -128,15 +128,19 @@ class Sample:
         resolution : float, optional
             Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: a
             power of ten, about 10^-6 of the range, whatever the type of `x`; with a `prior`, about
-            10^-6 of twice the shortest interval that holds half of it. Public.
+            10^-6 of twice the shortest interval that holds half of it ("scale-free": 10^-12 of
+            the range). Public.
         dither : bool, optional
             Whether records are spread within their lattice cell before the mechanism. Default:
             wherever there is a lattice. Public.
-        prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        prior : "uniform", "log", "scale-free", distribution, functions or mixture, optional
             A guess at the distribution of the records, made without looking at `x`, for bounds that
-            are wide. "log": log-uniform between positive bounds. A frozen distribution of
+            are wide. "log": log-uniform between positive bounds. "scale-free": a third uniform, a
+            third alike for all orders of magnitude away from 0 (or the bound that is nearest to
+            it), a third at numbers of up to three significant digits. A frozen distribution of
             `scipy.stats`, or whatever else has a `cdf` of arrays (and a `ppf`), or the two
-            functions (cdf, ppf), ppf None where there is none. Or a mixture: (weight, prior) pairs.
+            functions (cdf, ppf), ppf None where there is none. Or a mixture of these but for
+            "scale-free": (weight, prior) pairs.
             Each is cut off at the bounds, where it has to have a mass of at least 10^-9. Functions
             are called with ascending arrays, before a record is read. It costs no privacy: see
             Notes. Default: uniform. Public.
@@ -414,19 +418,20 @@ class Sample:
         """The same records without a dither, for mechanisms that know what to do with ties."""
         if self.lattice is None or not self.lattice.bits:
             return self
-        return self._on(self.lattice.undithered)
+        return self.on(self.lattice.undithered)
 
     def even(self) -> Sample:
         """The same records without a prior, for mechanisms that weigh points themselves."""
         if self.lattice is None or self.lattice.masses is None:
             return self
-        return self._on(self.lattice.even)
+        return self.on(self.lattice.even)
 
     def in_steps(self) -> Sample:
         """The same records as numbers, for what knows nothing of units."""
         return Sample(self._coarse, self.records, self.lattice, self.bounds)
 
-    def _on(self, lattice: Lattice) -> Sample:
+    def on(self, lattice: Lattice) -> Sample:
+        """The same records on another lattice of these bounds."""
         return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:

@@ -342,7 +342,7 @@ def agg_tree(
     resolution : float, optional
         Spacing of the lattice, in the unit of `x`: records are rounded to it one by one, and
         answers lie on it; 0 for none. Default as in `joint_exp`: about 10^-6 of the range. Public.
-    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+    prior : "uniform", "log", "scale-free", distribution, functions or mixture, optional
         A guess at the distribution of the records, made without looking at `x`, as in `joint_exp`:
         leaves have equal masses, and what is inside a leaf is spread in proportion to it. Public.
     counts : array_like of int, shape (n,), optional

@@ -414,7 +414,7 @@ def cdf(
         function steps at its points, and quantiles are points; 0 for none. Default as in
         `joint_exp`: about 10^-6 of the range. Public. With the step of your data (1 for whole
         numbers), ties stay where they are.
-    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+    prior : "uniform", "log", "scale-free", distribution, functions or mixture, optional
         A guess at the distribution of the records, made without looking at `x`, as in `joint_exp`:
         bins have equal masses, and what is inside a bin is spread in proportion to it. Public.
     counts : array_like of int, shape (n,), optional

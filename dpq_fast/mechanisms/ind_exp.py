@@ -340,10 +340,10 @@ def _sample(read: Reader, levels: Levels, spent: privacy.ind_exp.Calibration) ->
     return read(levels.values, lambda n: likely_reaches(n, spent.rates))
 
 
-def no_dither(dither: bool | None) -> bool:
+def no_dither(dither: bool | None, name: str = "ind_exp") -> bool:
     """False, which is all that `dither` may say."""
     if dither is not None and _checks.check_flag("dither", dither):
-        raise ValueError("dither must be left out for ind_exp, got True")
+        raise ValueError(f"dither must be left out for {name}, got True")
     return False
 
 

@@ -114,12 +114,12 @@ def joint_exp(
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
         ties do no harm. Default: wherever there is a lattice. Public.
-    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+    prior : "uniform", "log", "scale-free", distribution, functions or mixture, optional
         A guess at the distribution of the records, made without looking at `x`, for wide bounds
-        and few records: "log" (log-uniform, for positive bounds), a frozen `scipy.stats`
-        distribution, functions (cdf, ppf), or a mixture of (weight, prior) pairs. Answers are drawn
-        towards it only as far as records are too few to say better. Default: uniform; see
-        `Sample.of`. Public.
+        and few records: "log" (log-uniform, for positive bounds), "scale-free" (where nothing is
+        known but the bounds), a frozen `scipy.stats` distribution, functions (cdf, ppf), or a
+        mixture of (weight, prior) pairs. Answers are drawn towards it only as far as records are
+        too few to say better. Default: uniform; see `Sample.of`. Public.
     counts : array_like of int, shape (n,), optional
         How often each value of `x` occurs. Private, as `x` is.
     assume_sorted : bool, default False

@@ -149,7 +149,7 @@ def quantile_by(
         Spread the records of a lattice point evenly over its cell before "joint_exp", so that
         ties do no harm. Default: wherever there is a lattice. "ind_exp" needs and takes none.
         Public.
-    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+    prior : "uniform", "log", "scale-free", distribution, functions or mixture, optional
         A guess at the distribution of the records of each group, made without looking at `x`, as in
         `joint_exp`. Groups are then released one by one. Public.
     counts : array_like of int, shape (n,), optional

@@ -75,6 +75,7 @@ from dpq_fast.privacy import (
     key_selection,
     parallel,
     quantile_by,
+    two_stage,
     unbounded_quantile,
 )
 from dpq_fast.privacy.above_threshold import one_sided_loss
@@ -132,6 +133,7 @@ __all__ = [
     "pure_rho",
     "quantile_by",
     "rho_bounded_range",
+    "two_stage",
     "unbounded_quantile",
     "zcdp_epsilon",
     "zcdp_rho",
@@ -172,6 +174,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "unbounded_quantile": the same, by one search, two, or a recursion of them
         (`privacy.unbounded_quantile`); with one, also the range. Takes `lower`, `upper`, `invert`
         and `split`.
+        "two_stage": pure `epsilon`, and the rhos of its two parts, or `rho` alone. Takes
+        `expected_n` and `points`, as "agg_tree".
         "above_threshold": pure :math:`\epsilon_1 + 2\epsilon_2`; with `monotonic`, pure
         :math:`\epsilon_1 + \epsilon_2`, and range :math:`\epsilon_1 + 2\epsilon_2`. Takes
         `epsilon1`, `epsilon2`, `sensitivity`, `monotonic`, `noise` and `neighbors`.

@@ -323,8 +323,12 @@ def test_lattices_of_a_prior_are_kept():
 # Bad input
 
 BAD: list[tuple[Any, type[Exception], str]] = [
-    ("normal", ValueError, "prior must be 'uniform' or 'log' where it is a string, got 'normal'"),
-    (7, TypeError, "prior must be None, 'uniform', 'log', a frozen distribution, functions"),
+    (
+        "normal",
+        ValueError,
+        "prior must be 'uniform', 'log' or 'scale-free' where it is a string, g",
+    ),
+    (7, TypeError, "prior must be None, 'uniform', 'log', 'scale-free', a frozen distributio"),
     ({"log": 1.0}, TypeError, "prior must be None"),
     (np.array([[1.0, 2.0]]), TypeError, "prior must be None"),
     (b"log", TypeError, "prior must be None"),
@@ -335,7 +339,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ([(-1.0, NORMAL)], ValueError, "a weight of the prior must be positive and finite, got -1.0"),
     ([(math.nan, NORMAL)], ValueError, "a weight of the prior must be positive"),
     ([("1", NORMAL)], TypeError, "a weight of the prior must be a real number, got '1'"),
-    ([(1.0, "normal")], ValueError, "prior must be 'uniform' or 'log'"),
+    ([(1.0, "normal")], ValueError, "prior must be 'uniform', 'log' or 'scale-free'"),
     (stats.norm(1e4, 1.0), ValueError, "prior must have a mass of at least 1e-09 between the bo"),
     ([(1, "log"), (1, stats.norm(-50.0, 1.0))], ValueError, "prior must have a mass of at least"),
     ((lambda x: x * np.nan, None), ValueError, r"prior must have a cdf that ascends within \[0, 1"),

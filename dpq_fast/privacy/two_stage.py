@@ -1,0 +1,204 @@
+r"""Two stages: a pilot asks where records lie, and the release goes by what it said.
+
+**Neighbors, sensitivity, composition.** Both stages are mechanisms of their own, private for every
+value of what they take as public, under the same relation. The pilot is JointExp on a lattice and a
+prior that are public. What it releases is public from then on, and so is whatever is made of it: a
+lattice and a prior (`dpq_fast.data.prior` says why these cost no privacy), which the second stage
+takes. So for each outcome of the pilot the second stage has its guarantee, and this is adaptive
+composition: epsilons add up [DR14, Theorem 3.16], and so do rhos [BS16, Lemma 2.3]. No range is
+claimed: theorems that compose by ranges ask for mechanisms that are chosen beforehand. The pilot's
+answers are paid for, and may be known.
+
+Nothing about the records decides the split, the pilot's levels or the kind of the second stage.
+They follow from the levels that are asked for, the budget, and the number of records as far as that
+is public (`design_of`).
+
+References
+----------
+- [DR14], [BS16]: docs/papers.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dpq_fast._checks import check_count, check_delta, check_max_contributions
+from dpq_fast.privacy import agg_tree, ind_exp, joint_exp
+from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.budgets import resolve_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho
+
+# A pilot's levels: for one answer or few, for a tree, and for one of few records times epsilon.
+QUARTILES, FIFTHS, THIRDS = (0.25, 0.75), (0.1, 0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
+# A quartile is told from the bounds by so many nats; a pilot gets that, and at most this share. A
+# tree's gets a share that falls with the root of records times epsilon, from this one for 1,000.
+NATS, MOST_SHARE, SHARE_OF_TREES = 25.0, 0.4, 0.3
+# Records times epsilon that a tree's pilot takes to answer five levels.
+FEW = 300.0
+# A tree is taken where it is expected to miss less than this part of what JointExp misses: it goes
+# astray where many records share numbers that it does not know of.
+SURE = 0.75
+# Errors are compared as if there was at least so much: below, squares are no numbers.
+LEAST_WEIGHT = 1e-100
+# The spread of records as a share of what a learned prior spreads, for the shape of a tree.
+SPREAD = 0.15
+
+
+class Design(NamedTuple):
+    """How a call is split, by public facts.
+
+    Attributes
+    ----------
+    levels : Levels
+        Of the pilot.
+    share : float
+        The part of the budget that the pilot gets; of rho, of its square root.
+    main : {"ind_exp", "joint_exp", "agg_tree"}
+        What the second stage is.
+    """
+
+    levels: Levels
+    share: float
+    main: str
+
+
+class Calibration(NamedTuple):
+    """What a call of `two_stage` spends and guarantees.
+
+    Attributes
+    ----------
+    design : Design
+    pilot : joint_exp.Calibration
+    main : ind_exp.Calibration, joint_exp.Calibration or agg_tree.Calibration
+        Of the second stage.
+    epsilon, rho
+        The budget as it was given.
+    relation : Relation
+    """
+
+    design: Design
+    pilot: joint_exp.Calibration
+    main: Calibrated
+    epsilon: float | None
+    rho: float | None
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Two releases, the second of which goes by the first."""
+        neighbors = self.relation.name
+        if self.rho is not None:
+            return Guarantee(None, 0.0, self.rho, None, neighbors, "zcdp")
+        pilot, main = self.pilot.guarantee.implied_rho, self.main.guarantee.implied_rho
+        assert pilot is not None and main is not None  # both are pure
+        return Guarantee(self.epsilon, 0.0, pilot + main, None, neighbors, "basic")
+
+
+def design_of(levels: Levels, weight: float) -> Design:
+    r"""How a call is split.
+
+    Parameters
+    ----------
+    levels : Levels
+        That are asked for.
+    weight : float
+        Number of records times epsilon for each of them.
+
+    Returns
+    -------
+    Design
+
+    Notes
+    -----
+    One level is drawn by `ind_exp`. Of several, JointExp is expected to miss
+    :math:`2 \sqrt{m}\,(1 + (20 m / w)^2)` records times epsilon
+    (`dpq_fast.mechanisms.choice.expected_errors`), a tree of a learned prior, whatever m is,
+    :math:`7.5 \max((w / 1000)^{.15}, (1000 / w)^{.8})`. Measured over the zoo: ``papers/run.py
+    --only first_contact``.
+    """
+    m, weight = levels.m, max(weight, LEAST_WEIGHT)
+    joint = 2.0 * math.sqrt(m) * (1.0 + (20.0 * m / weight) ** 2)
+    tree = 7.5 * max((weight / 1_000.0) ** 0.15, (1_000.0 / weight) ** 0.8)
+    if m > 1 and tree < SURE * joint:
+        q = FIFTHS if weight >= FEW else THIRDS
+        return Design(
+            Levels.of(q), min(SHARE_OF_TREES * math.sqrt(1e3 / weight), MOST_SHARE), "agg_tree"
+        )
+    share = min(NATS / (QUARTILES[0] * weight), MOST_SHARE)
+    return Design(Levels.of(QUARTILES), share, "ind_exp" if m == 1 else "joint_exp")
+
+
+def calibrate(
+    q: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+    points: int | None = None,
+) -> Calibration:
+    r"""The parts of a budget that a pilot and the release get.
+
+    Parameters
+    ----------
+    q : float, array_like or Levels
+        The levels.
+    epsilon : float
+        Total budget, per person.
+    delta : float, default 0
+        Allowed, not used: both stages are pure.
+    rho : float, optional
+        Total zCDP budget instead.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+    expected_n : int, optional
+        About how many records there are, by what is public. Default: 10,000.
+    points : int, optional
+        Number of lattice points, as far as it is public before the pilot: a tree has no more levels
+        than it takes to give each a leaf.
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    Of an epsilon the pilot gets the share s, of a rho the rho that the range s times that of all of
+    it has, and the rest is what is left, rounded down.
+    """
+    if q is None:
+        raise ValueError("q must be given for method 'two_stage', got None")
+    levels = Levels.of(q)
+    check_delta(delta)
+    each = resolve_epsilon(epsilon, rho)
+    person = dict[str, Any](
+        neighbors=neighbors, max_contributions=check_max_contributions(max_contributions)
+    )
+    n = agg_tree.DEFAULT_N if expected_n is None else check_count("expected_n", expected_n, 0)
+    design = design_of(levels, n * each / max_contributions)
+    own = design.share * each
+    pilot = joint_exp.calibrate(design.levels, epsilon=own, **person)
+    rest: dict[str, Any]
+    if rho is None:
+        rest = dict(epsilon=math.nextafter(each - own, 0.0))
+    else:
+        rest = dict(rho=math.nextafter(rho - bounded_range_rho(own), 0.0))
+    main: Calibrated
+    if design.main == "ind_exp":
+        main = ind_exp.calibrate(levels, **rest, **person)
+    elif design.main == "joint_exp":
+        main = joint_exp.calibrate(levels, **rest, **person)
+    else:
+        noise = "geometric" if rho is None else "gaussian"
+        main = agg_tree.calibrate(
+            **rest, **person, noise=noise, points=points, expected_n=n, spread=SPREAD
+        )
+    return Calibration(design, pilot, main, epsilon, rho, relation_of(neighbors))
