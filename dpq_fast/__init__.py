@@ -21,7 +21,7 @@ from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
-from dpq_fast.mechanisms.two_stage import two_stage
+from dpq_fast.mechanisms.two_stage import two_stage, two_stage_law
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee
@@ -78,6 +78,7 @@ __all__ = [
     "sum_by",
     "together",
     "two_stage",
+    "two_stage_law",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

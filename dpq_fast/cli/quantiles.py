@@ -253,7 +253,16 @@ def _chosen(
     epsilon, levels = call.budget["epsilon"], Levels.of(q)
     left = value_epsilon(epsilon, request, levels, expected_n=rows, **person)
     numbers = placed((), **place)[2]
-    return choose_method(None, q, epsilon=left, method=method, expected_n=rows, **numbers, **person)
+    return choose_method(
+        None,
+        q,
+        epsilon=left,
+        rho=call.budget["rho"],
+        method=method,
+        expected_n=rows,
+        **numbers,
+        **person,
+    )
 
 
 @click.command(cls=options.Command, epilog=options.TERMS)

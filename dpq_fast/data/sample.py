@@ -7,6 +7,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from numbers import Real
 from typing import Any
 
@@ -137,7 +138,7 @@ class Sample:
             A guess at the distribution of the records, made without looking at `x`, for bounds that
             are wide. "log": log-uniform between positive bounds. "scale-free": a third uniform, a
             third alike for all orders of magnitude away from 0 (or the bound that is nearest to
-            it), a third at numbers of up to three significant digits. A frozen distribution of
+            it), a third at numbers of up to two significant digits. A frozen distribution of
             `scipy.stats`, or whatever else has a `cdf` of arrays (and a `ppf`), or the two
             functions (cdf, ppf), ppf None where there is none. Or a mixture of these but for
             "scale-free": (weight, prior) pairs.
@@ -431,7 +432,7 @@ class Sample:
         return Sample(self._coarse, self.records, self.lattice, self.bounds)
 
     def on(self, lattice: Lattice) -> Sample:
-        """The same records on another lattice of these bounds."""
+        """The same records with another prior or dither on the same points, or on none."""
         return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
@@ -536,6 +537,12 @@ class Reader:
         self._assume_sorted = assume_sorted
         self._threads = threads
         self._values: NDArray[Any] | None = None  # what may be read once is read once
+
+    def on(self, lattice: Lattice) -> Reader:
+        """What reads the same records on another lattice of these bounds."""
+        other = copy(self)
+        other.lattice = lattice
+        return other
 
     def _column(self) -> NDArray[Any]:
         if self._values is None:

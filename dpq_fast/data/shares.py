@@ -9,7 +9,7 @@ next to nothing at that number; the logarithm of what it has is what an exponent
 in ranks times epsilon. So a third is uniform, a third is uniform in
 :math:`\operatorname{asinh}` of the distance, in points, from o, the number within the bounds that
 is nearest to 0: each factor of two away from o has as much as the next one; and a third is at round
-numbers, of up to three significant digits. In a dense place that costs next to nothing, as weights
+numbers, of up to two significant digits. In a dense place that costs next to nothing, as weights
 around a target are scaled alike; elsewhere it costs the logarithm of the number of scales and of
 digits.
 
@@ -32,7 +32,7 @@ from dpq_fast.data.prior import TOTAL, Masses
 # Of the scale-free prior: the parts that are uniform and at round numbers, the most significant
 # digits of these, and how many powers of ten below the largest number there are any.
 EVEN, ROUND = 0.35, 0.3
-DIGITS, DECADES = 3, 6
+DIGITS, DECADES = 2, 6
 # Knots of what falls with distance, for each factor of two.
 PER_OCTAVE = 2
 

@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 from dpq_fast import privacy
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation
 
 # Of a tree whose leaves are wider than points: how much worse records may fit its shape than the
@@ -15,47 +16,67 @@ MISFIT, WEIGHT = 1.3, 1_000.0
 # Errors are compared as if epsilon was at least that: below, squares of them are no numbers. And
 # below that, trees may need noise of a larger scale than they can have.
 LEAST_EPSILON, LEAST_OF_TREES = 1e-100, 1e-12
+# A level is near an end where so few records times epsilon lie beyond: an exponential mechanism
+# does not tell it from what is far out. And with so many in all a pilot takes next to nothing.
+NEAR_AN_END, PILOT_IS_CHEAP = 30.0, 2_000.0
 
 
 @lru_cache(maxsize=256)  # public; a program asks the same again and again
 def most_accurate(
-    m: int,
+    levels: Levels,
     relation: Relation,
     *,
-    epsilon: float | None,
+    epsilon: float,
     n: int | None = None,
     points: int | None = None,
+    two_sided: bool = False,
     dithered: bool = False,
+    rho: bool = False,
 ) -> str:
-    """The mechanism for m levels between bounds.
+    """The mechanism for levels between bounds.
 
     Parameters
     ----------
-    m : int
-        Number of distinct levels.
+    levels : Levels
     relation : Relation
-    epsilon : float or None
-        Budget for each record; None for a budget in rho.
+    epsilon : float
+        Budget for each record; for a budget in rho the range that it buys.
     n : int, optional
         About how many records there are. Default: 10,000.
     points : int or None
-        Number of lattice points; None without a lattice.
+        Number of lattice points; None without a lattice, which two stages need.
+    two_sided : bool, default False
+        Whether 0 lies inside the bounds.
     dithered : bool, default False
         Whether it has to be one that dithers.
+    rho : bool, default False
+        Whether the budget is a rho.
 
     Returns
     -------
-    {"ind_exp", "joint_exp", "approx_quantiles", "agg_tree"}
-        "ind_exp" for one level. With rho, which adds up by depth, "approx_quantiles" for more. With
-        epsilon the one of the least `expected_errors`.
+    {"ind_exp", "joint_exp", "approx_quantiles", "agg_tree", "two_stage"}
+        "two_stage" where a level is near an end, and for one level between bounds on both sides of
+        0 where a pilot takes next to nothing. Else for one level "ind_exp", for several with rho,
+        which adds up by depth, "approx_quantiles", and with epsilon the one of the least
+        `expected_errors`.
     """
+    q, m = levels.values, levels.m
+    n = privacy.agg_tree.DEFAULT_N if n is None else n
+    may_pilot = points is not None and not dithered and epsilon >= LEAST_OF_TREES
+    if may_pilot:
+        beyond = min(q[0], 1.0 - q[-1])
+        weight = n * epsilon
+        if beyond * weight < NEAR_AN_END or (m == 1 and two_sided and weight >= PILOT_IS_CHEAP):
+            return "two_stage"
     if m == 1:
         return "joint_exp" if dithered else "ind_exp"
-    if epsilon is None:
+    if rho:
         return "approx_quantiles"
-    errors = expected_errors(m, relation, epsilon, n or privacy.agg_tree.DEFAULT_N, points)
+    errors = expected_errors(m, relation, epsilon, n, points)
     if dithered or epsilon < LEAST_OF_TREES:
-        del errors["agg_tree"]
+        errors.pop("agg_tree", None)
+    if not may_pilot:
+        errors.pop("two_stage", None)
     return min(errors, key=errors.__getitem__)
 
 
@@ -83,21 +104,30 @@ def expected_errors(
       enough records between two levels for it to be told from others; then it falls apart.
     - "approx_quantiles": :math:`2.6\,p \ln(m + 1) (1 + 50 / n \epsilon) / \epsilon`, since the
       budget is shared by depths.
-    - "agg_tree": what its shape is chosen by (`privacy.agg_tree.shape_of`), whatever m is; where
-      its leaves are wider than points :math:`1.3 \max(1, n \epsilon / 1000)^{1/6}` times that, for
-      records may lie closer together than the shape is made for.
+    - "two_stage": that of a tree of leaves where records are (`privacy.two_stage.expected_error`),
+      a third more, since it goes astray where many records share numbers that a pilot misses.
+    - "agg_tree": where each point has a leaf, what its shape is chosen by
+      (`privacy.agg_tree.shape_of`), whatever m is; and without a lattice, where it takes the place
+      of "two_stage", :math:`1.3 \max(1, n \epsilon / 1000)^{1/6}` times that, for records may lie
+      closer together than the shape is made for.
 
-    The constants were fitted to simulations: ``papers/run.py --only auto_rule``.
+    The constants were fitted to simulations: ``papers/run.py --only auto_rule`` and ``--only
+    first_contact``.
     """
     epsilon = max(epsilon, LEAST_EPSILON)
     weight = n * epsilon
     tree, exact = privacy.agg_tree.least_error(points, n, relation.parts * math.sqrt(2.0) / epsilon)
-    return {
-        "joint_exp": 2.0 * math.sqrt(m) * (1.0 + (20.0 * m / weight) ** 2) / epsilon,
+    errors = {
+        "joint_exp": privacy.two_stage.expected_of_joint(m, weight) / epsilon,
         "approx_quantiles": (
             2.6 * relation.parts * math.log1p(m) * (1.0 + 50.0 / weight) / epsilon
         ),
-        "agg_tree": tree
-        * n
-        * (1.0 if exact else MISFIT * max(1.0, weight / WEIGHT) ** (1.0 / 6.0)),
     }
+    if points is not None:
+        learned = privacy.two_stage.expected_error(weight, relation)
+        errors["two_stage"] = learned / privacy.two_stage.SURE / epsilon
+    if exact:
+        errors["agg_tree"] = tree * n
+    elif points is None:
+        errors["agg_tree"] = tree * n * MISFIT * max(1.0, weight / WEIGHT) ** (1.0 / 6.0)
+    return errors

@@ -14,11 +14,13 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import names_of, with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.prior import MOST_POINTS
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.intervals import Request, epsilon_within
 from dpq_fast.privacy.levels import Levels, check_number
 from dpq_fast.privacy.relations import relation_of
@@ -33,6 +35,7 @@ def choose_method(
     q: Any,
     *,
     epsilon: float | None = None,
+    rho: float | None = None,
     bounds: tuple[float, float] | None = None,
     method: str = "auto",
     neighbors: str = "swap",
@@ -46,8 +49,8 @@ def choose_method(
 
     Parameters
     ----------
-    x, q, epsilon, bounds, method, neighbors, resolution, dither, prior, max_contributions, \
-expected_n
+    x, q, epsilon, rho, bounds, method, neighbors, resolution, dither, prior, \
+max_contributions, expected_n
         As in `quantile`, but for `expected_n`, which is the caller's to work out; of `x` only the
         lattice of a `Sample` is used.
 
@@ -58,24 +61,42 @@ expected_n
     """
     if _checks.check_choice("method", method, METHODS) != "auto":
         return method
-    m, dithered = Levels.of(q).m, dither is True
+    levels, dithered = Levels.of(q), dither is True
     if not isinstance(x, Sample) and bounds is None:
         return "unbounded_quantile"
-    if m == 1:  # whatever the rest is, which the mechanism checks
-        return most_accurate(1, relation_of(neighbors), epsilon=None, dithered=dithered)
     if isinstance(x, Sample):
-        lattice = x.lattice
+        bounds, lattice = x.bounds, x.lattice
     else:
-        _, lattice = Lattice.between(bounds, resolution, dither, prior)
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
+    budget = resolve_epsilon(epsilon, rho)
     return most_accurate(
-        m,
+        levels,
         relation_of(neighbors),
-        epsilon=None if epsilon is None else _checks.check_epsilon(epsilon) / k,
+        epsilon=budget / k,
         n=expected_n,
         points=None if lattice is None else lattice.points,
+        two_sided=bounds[0] < 0.0 < bounds[1],
         dithered=dithered,
+        rho=rho is not None,
     )
+
+
+def default_prior(
+    x: Any, bounds: tuple[float, float], resolution: float | None, method: str, m: int
+) -> str | None:
+    """What "auto" takes for a prior where none is given, by public facts only.
+
+    The scale-free one, but for one level between bounds on both sides of 0: there it would draw
+    answers to 0. A `Sample` has been given what it has.
+    """
+    if isinstance(x, Sample) or method not in ("ind_exp", "joint_exp", "approx_quantiles"):
+        return None
+    if m == 1 and bounds[0] < 0.0 < bounds[1]:
+        return None
+    _, lattice = Lattice.between(bounds, resolution, None, None)
+    weighable = lattice is not None and lattice.points <= MOST_POINTS
+    return _checks.SCALE_FREE if weighable else None
 
 
 def value_epsilon(
@@ -107,9 +128,7 @@ def expected_rows(
     """About how many records there are, as far as it is public and of use: see `quantile`."""
     if expected_n is not None:
         return _checks.check_count("expected_n", expected_n)
-    # the mechanism of one level is the same for any number
-    chooses = method == "auto" and (levels.m > 1 or request is not None)
-    if not chooses and method != "agg_tree":
+    if method not in ("auto", "agg_tree", "two_stage"):
         return None
     return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
@@ -392,6 +411,7 @@ def quantile(
             epsilon=value_epsilon(
                 epsilon, request, levels, neighbors, max_contributions, expected_n
             ),
+            rho=rho,
             bounds=bounds,
             method=method,
             neighbors=neighbors,
@@ -404,6 +424,8 @@ def quantile(
     row = MECHANISMS[chosen]
     if method == "auto":
         delta = 0.0
+        if prior is None and bounds is not None:
+            prior = default_prior(x, bounds, resolution, chosen, levels.m)
         composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
         if chosen == "ind_exp" and composed:
             method_options.setdefault("selection", privacy.ind_exp.EXPONENTIAL)
@@ -445,6 +467,8 @@ def quantile(
             options.update(expected_n=expected_n)
         else:
             options.update(dither=dither, assume_sorted=assume_sorted)
+        if chosen == "two_stage":
+            options.update(expected_n=expected_n)
     # times have become numbers here
     made = row.prepared_of_numbers(x, levels, **options)
     made.name = chosen

@@ -23,7 +23,7 @@ from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
-from dpq_fast.mechanisms.two_stage import two_stage
+from dpq_fast.mechanisms.two_stage import two_stage, two_stage_law
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.privacy.accounting import Calibrated
 from dpq_fast.privacy.budgets import resolve_epsilon
@@ -126,6 +126,7 @@ _ROWS = (
         privacy.two_stage.calibrate,
         ("epsilon", "rho"),
         "order",
+        law=two_stage_law,
         takes_levels=True,
         intervals="ends",
     ),

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice, default_step
 from dpq_fast.data.prior import Masses
-from dpq_fast.data.sample import Sample
+from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.shares import Learning, Shares, learned
 from dpq_fast.data.units import DURATIONS, INSTANTS
+from dpq_fast.laws.joint.path import likely_reach, likely_reaches
 from dpq_fast.mechanisms import ind_exp, joint_exp
-from dpq_fast.mechanisms._calls import Drawable, with_options
+from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised
+from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.intervals import with_interval
+from dpq_fast.mechanisms.joint_exp import JointExpLaw
+from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -29,44 +36,163 @@ if TYPE_CHECKING:
 
 # What is made of a pilot's answers: leaves of a tree are to be everywhere, if few; answers of
 # exponential mechanisms are to stay near, if levels are near an end.
-FOR_TREES = Learning(base=0.05, answer=0.03, beside=0.2, reach=0.6, power=2.0)
+FOR_TREES = Learning(base=0.05, answer=0.03, beside=0.4, reach=0.6, power=2.0)
 FOR_ANSWERS = Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0)
 
 
-class SecondStage(NamedTuple):
-    """What the second stage draws from, given the pilot's answers. Private."""
+class OfTree:
+    """Quantiles that are read off a tree, as a law: of its noise.
 
-    column: Sample
-    law: Drawable
+    Parameters
+    ----------
+    column : Sample
+    levels : Levels
+    spent : privacy.agg_tree.Calibration
+    rows : int or None
+        A public number that there are no more records than.
+    """
 
-    def sample(self, rng: np.random.Generator) -> Any:
-        """The answers."""
-        return self.law.sample(rng)
+    def __init__(
+        self,
+        column: Sample,
+        levels: Levels,
+        spent: privacy.agg_tree.Calibration,
+        rows: int | None,
+    ) -> None:
+        self.column = column
+        self._levels = levels
+        self._spent = spent
+        self._rows = rows
 
-
-class OfTree(NamedTuple):
-    """Quantiles that are read off a tree."""
-
-    column: Sample
-    levels: Levels
-    spent: privacy.agg_tree.Calibration
-    rows: int | None
-
-    def sample(self, rng: np.random.Generator) -> Any:
-        """The answers."""
-        read = PartialTree.reader(
+    @cached_property
+    def counts(self) -> PartialTree:
+        """Exact counts of leaves. Private."""
+        return PartialTree.reader(
             self.column,
             bounds=None,
-            height=self.spent.height,
-            branching=self.spent.branching,
+            height=self._spent.height,
+            branching=self._spent.branching,
             resolution=None,
             prior=None,
             counts=None,
             nan_policy="omit",
             workers=1,
-        )
-        tree = noised(read(), self.spent.noise, self.spent.relation, True, rng, self.rows)
-        return self.levels.restore(tree.quantile(self.levels.values))
+        )()
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs, as of `SampleLaw.sample`."""
+        generator = default_rng(rng)
+        spent, q = self._spent, self._levels.values
+        draws = np.empty((_checks.check_size(size), q.size))
+        for draw in draws:
+            tree = noised(self.counts, spent.noise, spent.relation, True, generator, self._rows)
+            draw[:] = tree.quantile(q)
+        return self._levels.restore(draws[0] if size is None else draws)
+
+
+class TwoStageLaw:
+    """The laws of both stages on one sample. Not a release: see `two_stage_law`.
+
+    Attributes
+    ----------
+    spent : privacy.two_stage.Calibration
+    pilot : JointExpLaw
+        The law of the pilot's answers.
+    """
+
+    def __init__(
+        self,
+        read: Reader,
+        levels: Levels,
+        spent: privacy.two_stage.Calibration,
+        place: Place,
+        rows: int | None,
+        dither_rng: Any,
+    ) -> None:
+        self.spent = spent
+        self._read = read
+        self._likely = _likely(levels, spent)
+        self._column = read(*self._likely)
+        self._levels = levels
+        self._place = place
+        self._rows = rows
+        self._dither_rng = dither_rng
+        q, rate = spent.design.levels, spent.pilot.rate
+        self.pilot = joint_exp.law_of(self._column.on(place.lattice), q, rate, "scan", dither_rng)
+
+    def given(self, answers: Any) -> IndExpLaw | JointExpLaw | OfTree:
+        """The law of the second stage, given the pilot's answers.
+
+        Parameters
+        ----------
+        answers : array_like of float, shape (k,)
+            Those of the pilot, as it gives them.
+        """
+        q, spent = self.spent.design.levels.values, self.spent.main
+        lattice = self._place.after(np.asarray(answers), q, self.spent.design.main)
+        # cells of records know the points that they were cut for
+        column = self._column if self._place.fixed else self._read.on(lattice)(*self._likely)
+        column = column.on(lattice)
+        if isinstance(spent, privacy.ind_exp.Calibration):
+            return ind_exp.law_of(column, self._levels, spent)
+        if isinstance(spent, privacy.joint_exp.Calibration):
+            return joint_exp.law_of(column, self._levels, spent.rate, "scan", self._dither_rng)
+        assert isinstance(spent, privacy.agg_tree.Calibration)
+        return OfTree(column.undithered(), self._levels, spent, self._rows)
+
+    def sample(self, rng: Any = None) -> Any:
+        """Draw an output: a pilot, and what follows."""
+        generator = default_rng(rng)
+        return self.given(self.pilot.sample(generator)).sample(generator)
+
+
+class Place(NamedTuple):
+    """Where a release lies: its lattice and prior, before and after the pilot. Public.
+
+    Attributes
+    ----------
+    lattice : Lattice
+        Of the pilot, with its prior.
+    given : Masses or None
+        A prior of the caller's.
+    fixed : bool
+        Whether the second stage has the points of the pilot.
+    """
+
+    lattice: Lattice
+    given: Masses | None
+    fixed: bool
+
+    @classmethod
+    def of(cls, lattice: Lattice, x: Any, prior: Any, resolution: Any) -> Place:
+        """Of the arguments of a call, of which `lattice` was made."""
+        own = isinstance(x, Sample)
+        given = lattice.masses if own or prior is not None else None
+        fixed = own or prior is not None or resolution is not None
+        if lattice.masses is None:
+            lattice = lattice.weighed(lattice.scale_free)
+        return cls(lattice, given, fixed)
+
+    def after(self, answers: NDArray[np.float64], q: NDArray[np.float64], main: str) -> Lattice:
+        """The lattice and prior of the second stage, by what the pilot released.
+
+        Parameters
+        ----------
+        answers, q : ndarray of float64, shape (k,)
+            The pilot's answers and their levels, both ascending.
+        main : str
+            What the second stage is.
+        """
+        own = self.lattice
+        if not self.fixed:
+            apart = float(answers[-1] - answers[0]) / float(q[-1] - q[0])
+            step = max(default_step(apart or own.high - own.low), own.step)
+            chosen = Lattice.of((own.low, own.high), step, False)
+            assert chosen is not None  # its step is not 0
+            own = chosen
+        base = own.no_scale if self.given is None else Shares.of_masses(self.given)
+        how = FOR_TREES if main == "agg_tree" else FOR_ANSWERS
+        return own.weighed(learned(own.encode(answers), q, base, own.points, how))
 
 
 @releases(INSTANTS, DURATIONS)
@@ -175,25 +301,10 @@ def two_stage(
     True
     """
     levels = Levels.of(q)
-    ind_exp.no_dither(column.get("dither"), "two_stage")
-    prior = column.get("prior")
-    if prior is None and not isinstance(x, Sample):
-        column["prior"] = _checks.SCALE_FREE
-    if isinstance(column.get("resolution"), (int, float)) and column.get("resolution") == 0.0:
-        raise ValueError("resolution must not be 0 for two_stage, which needs a lattice")
-    read = Sample.reader(x, **cast(Any, {**column, "dither": None}))
-    if read.lattice is None:
-        raise ValueError("a Sample for two_stage must have a lattice, got one with resolution=0")
-    given = read.lattice.masses if isinstance(x, Sample) or prior is not None else None
-    lattice = read.lattice if read.lattice.masses else read.lattice.weighed(read.lattice.scale_free)
-    fixed = isinstance(x, Sample) or prior is not None or column.get("resolution") is not None
-    relation = relation_of(neighbors)
+    read, place = _reader(x, column)
     counts = column.get("counts")
-    rows = _checks.public_rows(x, counts, relation.n_is_public)
-    if expected_n is None:
-        expected_n = rows
-    else:
-        _checks.check_count("expected_n", expected_n)
+    rows = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
+    told = rows if expected_n is None else _checks.check_count("expected_n", expected_n)
 
     def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
         spent = privacy.two_stage.calibrate(
@@ -202,20 +313,13 @@ def two_stage(
             rho=rho,
             neighbors=neighbors,
             max_contributions=max_contributions,
-            expected_n=expected_n,
-            points=lattice.points if fixed else None,
+            expected_n=told,
+            points=place.lattice.points if place.fixed else None,
         )
 
-        def law_of(rng: np.random.Generator) -> SecondStage | OfTree:
-            pilot = spent.design.levels
-            sample = read(np.union1d(pilot.values, levels.values), None)
-            answers = joint_exp.law_of(
-                sample.on(lattice), pilot, spent.pilot.rate, "scan", rng
-            ).sample(rng)
-            how = FOR_TREES if spent.design.main == "agg_tree" else FOR_ANSWERS
-            own = lattice if fixed else _lattice_of(lattice, answers, pilot.values)
-            after = after_pilot(own, answers, pilot.values, given, how)
-            return second_stage(sample.on(after), levels, spent.main, rows, rng)
+        def law_of(rng: np.random.Generator) -> IndExpLaw | JointExpLaw | OfTree:
+            law = TwoStageLaw(read, levels, spent, place, rows, rng)
+            return law.given(law.pilot.sample(rng))
 
         return spent, law_of
 
@@ -230,48 +334,87 @@ def two_stage(
         neighbors=neighbors,
         max_contributions=max_contributions,
         counts=counts,
-        expected_n=None if request is None else expected_n,
+        expected_n=None if request is None else told,
     )
 
 
-def _lattice_of(lattice: Lattice, answers: NDArray[np.float64], q: NDArray[np.float64]) -> Lattice:
-    """The lattice of the second stage, of the scale of a pilot's answers, which are released."""
-    apart = float(answers[-1] - answers[0]) / float(q[-1] - q[0])
-    step = max(default_step(apart or lattice.high - lattice.low), lattice.step)
-    own = Lattice.of((lattice.low, lattice.high), step, False)
-    assert own is not None  # its step is not 0
-    return own
+@in_our_words
+@with_options(Sample.reader)
+def two_stage_law(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+    dither_rng: Any = None,
+    **column: Unpack[ColumnOptions],
+) -> TwoStageLaw:
+    """The laws of both stages of `two_stage`. Not a release: for audits and research.
 
-
-def after_pilot(
-    lattice: Lattice,
-    answers: NDArray[np.float64],
-    q: NDArray[np.float64],
-    given: Masses | None,
-    how: Learning,
-) -> Lattice:
-    """The lattice with the prior of the second stage, by what a pilot released.
+    Everything but `dither_rng` is as in `two_stage`.
 
     Parameters
     ----------
-    lattice : Lattice
-        Of the second stage.
-    answers, q : ndarray of float64, shape (k,)
-        The pilot's answers and their levels.
-    given : Masses, optional
-        A prior of the caller's on this lattice. Default: none.
-    how : Learning
+    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        Source of the dithers that the laws are conditional on.
+
+    Returns
+    -------
+    TwoStageLaw
+        ``pilot``, the law of the pilot, ``given(answers)``, that of the second stage, and
+        ``sample(rng)``.
+
+    Examples
+    --------
+    >>> law = two_stage_law([1, 2, 2, 5], 0.5, epsilon=1.0, bounds=(0, 9), resolution=1)
+    >>> law.given([1.0, 3.0]).log_prob(2.0) < 0.0
+    True
     """
-    base = lattice.no_scale if given is None else Shares.of_masses(given)
-    return lattice.weighed(learned(lattice.encode(answers), q, base, lattice.points, how))
+    levels = Levels.of(q)
+    read, place = _reader(x, column)
+    rows = _checks.public_rows(x, column.get("counts"), relation_of(neighbors).n_is_public)
+    spent = privacy.two_stage.calibrate(
+        levels,
+        epsilon=epsilon,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+        expected_n=rows if expected_n is None else _checks.check_count("expected_n", expected_n),
+        points=place.lattice.points if place.fixed else None,
+    )
+    return TwoStageLaw(read, levels, spent, place, rows, dither_rng)
 
 
-def second_stage(
-    sample: Sample, levels: Levels, spent: Any, rows: int | None, rng: np.random.Generator
-) -> SecondStage | OfTree:
-    """What answers on the lattice and prior of a sample."""
-    if isinstance(spent, privacy.ind_exp.Calibration):
-        return SecondStage(sample, ind_exp.law_of(sample, levels, spent))
-    if isinstance(spent, privacy.joint_exp.Calibration):
-        return SecondStage(sample, joint_exp.law_of(sample, levels, spent.rate, "scan", rng))
-    return OfTree(sample.undithered(), levels, spent, rows)
+def _reader(x: Any, column: ColumnOptions) -> tuple[Reader, Place]:
+    """What reads the records, and where they lie; all that is public about them is checked here."""
+    ind_exp.no_dither(column.get("dither"), "two_stage")
+    prior, resolution = column.get("prior"), column.get("resolution")
+    if prior is None and not isinstance(x, Sample):
+        prior = _checks.SCALE_FREE
+    if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
+        raise ValueError("resolution must be positive for two_stage, got 0.0")
+    read = Sample.reader(x, **{**column, "dither": None, "prior": prior})
+    if read.lattice is None:
+        raise ValueError("a Sample must have a lattice for two_stage, got one with resolution=0")
+    return read, Place.of(read.lattice, x, column.get("prior"), resolution)
+
+
+def _likely(
+    levels: Levels, spent: privacy.two_stage.Calibration
+) -> tuple[NDArray[np.float64], Callable[[int], float]]:
+    """Levels that records are read around, and how many ranks around them, of so many records."""
+    pilot, main = spent.design.levels, spent.main
+
+    def around(n: int) -> float:
+        reach = likely_reach(n, pilot.m, spent.pilot.rate)
+        if isinstance(main, privacy.ind_exp.Calibration):
+            return max(reach, likely_reaches(n, main.rates))
+        if isinstance(main, privacy.joint_exp.Calibration):
+            return max(reach, likely_reach(n, levels.m, main.rate))
+        return reach
+
+    of_tree = isinstance(main, privacy.agg_tree.Calibration)
+    return pilot.values if of_tree else np.union1d(pilot.values, levels.values), around

@@ -18,8 +18,9 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
-from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.quantile import choose_method, default_prior
 from dpq_fast.mechanisms.quantile_by import method_of
+from dpq_fast.mechanisms.two_stage import two_stage_law
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile_law
 from dpq_fast.orders.counted import CountedOrder
 from dpq_fast.planning.guesses import Guess
@@ -60,6 +61,7 @@ class Settings(NamedTuple):
     max_contributions: int
     expected_n: int | None
     guess: Guess
+    automatic: bool
     has_values: bool
     releases: int
     guesses: int
@@ -79,7 +81,11 @@ class Quantiles:
         self._n = n
         self._targets = settings.levels.values * n
         self._guess = settings.guess.of_size(n)
-        self._lattice = settings.lattice
+        self._prior, self._lattice = settings.prior, settings.lattice
+        if settings.automatic and settings.prior is None and settings.bounds is not None:
+            place = settings.bounds, settings.resolution
+            self._prior = default_prior(None, *place, "joint_exp", settings.levels.m)
+            _, self._lattice = Lattice.between(*place, settings.dither, self._prior)
         self._places = places_of(n, self._targets)
         self._count, self._draws = numbers_of(
             settings.releases, self._places.size, settings.guesses
@@ -94,7 +100,7 @@ class Quantiles:
     def methods(self, method: str, epsilon: float) -> list[str]:
         """Those that are predicted at an epsilon."""
         if method == "all":
-            others = [] if self._settings.dither else ["agg_tree"]
+            others = [] if self._settings.dither else ["agg_tree", "two_stage"]
             if self._settings.levels.m == 1 and not self._settings.dither:
                 others.append("ind_exp")
             return ["joint_exp", "approx_quantiles", *others]
@@ -207,7 +213,7 @@ class Quantiles:
             settings.bounds,
             resolution=settings.resolution,
             dither=settings.dither,
-            prior=settings.prior,
+            prior=self._prior,
         )
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -218,12 +224,13 @@ class Quantiles:
         return self._outcomes(draw)
 
     def _by_agg_tree(self, epsilon: float) -> list[Outcomes]:
-        settings, grid = self._settings, self._grid
+        settings, grid = self._settings, self._settings.lattice
+        assert grid is not None
         calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon, points=grid.points, expected_n=self._expected_n, **self._person
         )
         most = calibration.branching**calibration.height
-        leaves = Leaves.of(self._bounds, grid, most)
+        leaves = Leaves.of((grid.low, grid.high), grid, most)
         shares = self._guess.below(grid.least(leaves.starts[1:-1]))
         counts = np.zeros((self._count, most), dtype=np.int64)
         for own, sample in zip(counts, self._samples, strict=True):
@@ -258,6 +265,29 @@ class Quantiles:
             _exactly(law, grid, missed, parts)
             for law, missed in zip(laws, self._missed, strict=True)
         ]
+
+    def _by_two_stage(self, epsilon: float) -> list[Outcomes]:
+        settings = self._settings
+        levels = Levels(settings.levels.values)
+
+        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            sample = self._samples[i]
+            law = two_stage_law(
+                sample.values,
+                levels,
+                epsilon=epsilon,
+                bounds=settings.bounds,
+                resolution=settings.resolution,
+                prior=settings.prior,
+                counts=sample.weights,
+                expected_n=self._expected_n,
+                dither_rng=rng,
+                **self._person,
+            )
+            drawn: NDArray[np.float64] = law.given(law.pilot.sample(rng)).sample(rng, self._drawn)
+            return drawn
+
+        return self._outcomes(draw)
 
     def _by_unbounded_quantile(self, epsilon: float) -> list[Outcomes]:
         settings = self._settings

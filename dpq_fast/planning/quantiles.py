@@ -77,7 +77,7 @@ def plan(
     method : str, default "auto"
         "auto": the method that `quantile` takes at each epsilon. "all":
         those that it chooses from, to compare them. Or one of them: "joint_exp", "ind_exp",
-        "approx_quantiles", "agg_tree".
+        "approx_quantiles", "agg_tree", "two_stage".
     neighbors, resolution, dither, prior, max_contributions
         As they will be given to `quantile`; `resolution` is not 0.
     expected_n : int, optional
@@ -165,7 +165,7 @@ def plan(
     if bounds is None and method not in ("auto", "unbounded_quantile"):
         raise ValueError(f"bounds must be given for method={method!r}")
     if dither is not None and _checks.check_flag("dither", dither):
-        if method in ("ind_exp", "agg_tree", "unbounded_quantile"):
+        if method in ("ind_exp", "agg_tree", "two_stage", "unbounded_quantile"):
             raise ValueError(f"dither must be left out for method {method!r}, got True")
     made = None if guess is None else Guess.of(guess, bounds)
     if made is None and lattice is not None and lattice.masses is not None:
@@ -199,6 +199,7 @@ def plan(
             max_contributions,
             expected_n,
             one_guess,
+            groups is None and method in ("auto", "all"),
             has_values,
             request.releases,
             len(guesses),

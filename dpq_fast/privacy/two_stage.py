@@ -34,9 +34,11 @@ from dpq_fast.privacy.zcdp import bounded_range_rho
 
 # A pilot's levels: for one answer or few, for a tree, and for one of few records times epsilon.
 QUARTILES, FIFTHS, THIRDS = (0.25, 0.75), (0.1, 0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 0.8)
-# A quartile is told from the bounds by so many nats; a pilot gets that, and at most this share. A
-# tree's gets a share that falls with the root of records times epsilon, from this one for 1,000.
-NATS, MOST_SHARE, SHARE_OF_TREES = 25.0, 0.4, 0.3
+# A quartile is told from the bounds by so many nats, which a pilot gets; that of a tree gets a
+# share that falls with the root of records times epsilon, from this one for 1,000. And shares are
+# between these: less would not be felt by the rest, and take the pilot long.
+LEAST_SHARE, MOST_SHARE = 0.01, 0.4
+NATS, SHARE_OF_TREES = 25.0, 0.3
 # Records times epsilon that a tree's pilot takes to answer five levels.
 FEW = 300.0
 # A tree is taken where it is expected to miss less than this part of what JointExp misses: it goes
@@ -98,8 +100,25 @@ class Calibration(NamedTuple):
         return Guarantee(self.epsilon, 0.0, pilot + main, None, neighbors, "basic")
 
 
-def design_of(levels: Levels, weight: float) -> Design:
-    r"""How a call is split.
+def expected_error(weight: float, relation: Relation) -> float:
+    r"""What a tree of a learned prior is expected to miss: records times epsilon, whatever m is.
+
+    :math:`7.5 \max((w / 1000)^{.15}, (1000 / w)^{.8})` for w records times epsilon under "swap";
+    under "add-remove" trees have half the noise. Measured over the zoo: ``papers/run.py --only
+    first_contact``.
+    """
+    halved = relation.parts / 2.0
+    weight = max(weight, LEAST_WEIGHT) / halved / 1_000.0
+    return 7.5 * halved * max(weight**0.15, weight**-0.8)
+
+
+def expected_of_joint(m: int, weight: float) -> float:
+    r"""What JointExp is expected to miss: :math:`2 \sqrt{m}\,(1 + (20 m / w)^2)`."""
+    return 2.0 * math.sqrt(m) * (1.0 + (20.0 * m / max(weight, LEAST_WEIGHT)) ** 2)
+
+
+def design_of(levels: Levels, weight: float, relation: Relation) -> Design:
+    """How a call is split.
 
     Parameters
     ----------
@@ -107,29 +126,22 @@ def design_of(levels: Levels, weight: float) -> Design:
         That are asked for.
     weight : float
         Number of records times epsilon for each of them.
+    relation : Relation
 
     Returns
     -------
     Design
-
-    Notes
-    -----
-    One level is drawn by `ind_exp`. Of several, JointExp is expected to miss
-    :math:`2 \sqrt{m}\,(1 + (20 m / w)^2)` records times epsilon
-    (`dpq_fast.mechanisms.choice.expected_errors`), a tree of a learned prior, whatever m is,
-    :math:`7.5 \max((w / 1000)^{.15}, (1000 / w)^{.8})`. Measured over the zoo: ``papers/run.py
-    --only first_contact``.
+        One level is drawn by "ind_exp", of several those by "agg_tree" of which it is expected to
+        miss clearly less than "joint_exp".
     """
     m, weight = levels.m, max(weight, LEAST_WEIGHT)
-    joint = 2.0 * math.sqrt(m) * (1.0 + (20.0 * m / weight) ** 2)
-    tree = 7.5 * max((weight / 1_000.0) ** 0.15, (1_000.0 / weight) ** 0.8)
-    if m > 1 and tree < SURE * joint:
-        q = FIFTHS if weight >= FEW else THIRDS
-        return Design(
-            Levels.of(q), min(SHARE_OF_TREES * math.sqrt(1e3 / weight), MOST_SHARE), "agg_tree"
-        )
-    share = min(NATS / (QUARTILES[0] * weight), MOST_SHARE)
-    return Design(Levels.of(QUARTILES), share, "ind_exp" if m == 1 else "joint_exp")
+    if m > 1 and expected_error(weight, relation) < SURE * expected_of_joint(m, weight):
+        q: tuple[float, ...] = FIFTHS if weight >= FEW else THIRDS
+        share, main = SHARE_OF_TREES * math.sqrt(1e3 / weight), "agg_tree"
+    else:
+        q, share = QUARTILES, NATS / (QUARTILES[0] * weight)
+        main = "ind_exp" if m == 1 else "joint_exp"
+    return Design(Levels.of(q), min(max(share, LEAST_SHARE), MOST_SHARE), main)
 
 
 def calibrate(
@@ -183,7 +195,8 @@ def calibrate(
         neighbors=neighbors, max_contributions=check_max_contributions(max_contributions)
     )
     n = agg_tree.DEFAULT_N if expected_n is None else check_count("expected_n", expected_n, 0)
-    design = design_of(levels, n * each / max_contributions)
+    relation = relation_of(neighbors)
+    design = design_of(levels, n * each / max_contributions, relation)
     own = design.share * each
     pilot = joint_exp.calibrate(design.levels, epsilon=own, **person)
     rest: dict[str, Any]
@@ -198,7 +211,8 @@ def calibrate(
         main = joint_exp.calibrate(levels, **rest, **person)
     else:
         noise = "geometric" if rho is None else "gaussian"
-        main = agg_tree.calibrate(
-            **rest, **person, noise=noise, points=points, expected_n=n, spread=SPREAD
-        )
-    return Calibration(design, pilot, main, epsilon, rho, relation_of(neighbors))
+        tree = dict(**rest, **person, noise=noise, expected_n=n, spread=SPREAD)
+        main = agg_tree.calibrate(**tree)
+        if points is not None and main.branching**main.height >= points:
+            main = agg_tree.calibrate(**tree, points=points)
+    return Calibration(design, pilot, main, epsilon, rho, relation)
