@@ -17,8 +17,9 @@ MISFIT, WEIGHT = 1.3, 1_000.0
 # below that, trees may need noise of a larger scale than they can have.
 LEAST_EPSILON, LEAST_OF_TREES = 1e-100, 1e-12
 # A level is near an end where so few records times epsilon lie beyond: an exponential mechanism
-# does not tell it from what is far out. And with so many in all a pilot takes next to nothing.
-NEAR_AN_END, PILOT_IS_CHEAP = 30.0, 2_000.0
+# does not tell it from what is far out. A pilot does, if there are at least so many in all; and
+# with so many it takes next to nothing.
+NEAR_AN_END, PILOT_TELLS, PILOT_IS_CHEAP = 15.0, 100.0, 2_000.0
 
 
 @lru_cache(maxsize=256)  # public; a program asks the same again and again
@@ -62,21 +63,20 @@ def most_accurate(
     """
     q, m = levels.values, levels.m
     n = privacy.agg_tree.DEFAULT_N if n is None else n
-    may_pilot = points is not None and not dithered and epsilon >= LEAST_OF_TREES
-    if may_pilot:
-        beyond = min(q[0], 1.0 - q[-1])
-        weight = n * epsilon
-        if beyond * weight < NEAR_AN_END or (m == 1 and two_sided and weight >= PILOT_IS_CHEAP):
-            return "two_stage"
+    weight = n * epsilon
+    may_pilot = points is not None and not dithered and weight >= PILOT_TELLS
+    near_an_end = may_pilot and min(q[0], 1.0 - q[-1]) * weight < NEAR_AN_END
     if m == 1:
+        if near_an_end or (may_pilot and two_sided and weight >= PILOT_IS_CHEAP):
+            return "two_stage"
         return "joint_exp" if dithered else "ind_exp"
     if rho:
-        return "approx_quantiles"
+        return "two_stage" if near_an_end else "approx_quantiles"
     errors = expected_errors(m, relation, epsilon, n, points)
     if dithered or epsilon < LEAST_OF_TREES:
-        errors.pop("agg_tree", None)
-    if not may_pilot:
-        errors.pop("two_stage", None)
+        errors = {name: errors[name] for name in ("joint_exp", "approx_quantiles")}
+    if near_an_end:
+        del errors["joint_exp"], errors["approx_quantiles"]
     return min(errors, key=errors.__getitem__)
 
 
