@@ -156,6 +156,20 @@ def round_numbers(points: int, first: int) -> NDArray[np.int64]:
     return inside
 
 
+def round_between(low: int, high: int, most: int) -> NDArray[np.int64]:
+    """The multiples between two numbers of the least unit that has at most so many there.
+
+    Units are 1, 2 and 5 times the powers of ten.
+    """
+    for decade in range(len(str(high - low)) + 1):
+        for digit in (1, 2, 5):
+            unit = digit * 10**decade
+            first, last = -(-low // unit), high // unit
+            if last - first < most:
+                return np.arange(first, last + 1) * unit
+    return np.zeros(0, dtype=np.int64)
+
+
 class Learning(NamedTuple):
     """How a prior is made of a pilot's answers.
 
@@ -186,6 +200,8 @@ def learned(
     base: Shares,
     points: int,
     how: Learning,
+    ties: Shares | None = None,
+    tied: float = 0.0,
 ) -> Shares:
     """The prior that a pilot's answers make.
 
@@ -200,12 +216,17 @@ def learned(
     points : int
         Number of points.
     how : Learning
+    ties, tied : Shares, float
+        Where records may be tied, beside the answers, and the part that is there.
     """
     low, high = int(answers[0]), int(answers[-1])
     shared = np.unique(answers)
     scale = how.reach * max(high - low, 1)
     body = max(1.0 - how.base - how.answer * shared.size, 0.0)
     parts = [(how.base, base), (how.answer * shared.size, Shares.at(shared))]
+    if ties is not None:
+        body -= tied * body
+        parts.append((tied, ties))
     for first, end, mass in zip(
         answers[:-1].tolist(), answers[1:].tolist(), np.diff(q), strict=True
     ):

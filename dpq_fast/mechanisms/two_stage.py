@@ -15,7 +15,7 @@ from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice, default_step
 from dpq_fast.data.prior import Masses
 from dpq_fast.data.sample import Reader, Sample
-from dpq_fast.data.shares import Learning, Shares, learned
+from dpq_fast.data.shares import Learning, Shares, learned, round_between
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.joint.path import likely_reach, likely_reaches
 from dpq_fast.mechanisms import ind_exp, joint_exp
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 # exponential mechanisms are to stay near, if levels are near an end.
 FOR_TREES = Learning(base=0.05, answer=0.03, beside=0.4, reach=0.6, power=2.0)
 FOR_ANSWERS = Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0)
+
+# Round numbers of the answers' scale, which many records may share, get leaves of their own: up to
+# this part of all, where there are so many; and for that each gets so many times a leaf's mass.
+ROUND, MANY_LEAVES, TIED = 0.15, 64, 1.7
 
 
 class OfTree:
@@ -129,7 +133,10 @@ class TwoStageLaw:
             Those of the pilot, as it gives them.
         """
         q, spent = self.spent.design.levels.values, self.spent.main
-        lattice = self._place.after(np.asarray(answers), q, self.spent.design.main)
+        leaves = 0
+        if isinstance(spent, privacy.agg_tree.Calibration):
+            leaves = spent.branching**spent.height
+        lattice = self._place.after(np.asarray(answers), q, leaves)
         # cells of records know the points that they were cut for
         column = self._column if self._place.fixed else self._read.on(lattice)(*self._likely)
         column = column.on(lattice)
@@ -173,15 +180,15 @@ class Place(NamedTuple):
             lattice = lattice.weighed(lattice.scale_free)
         return cls(lattice, given, fixed)
 
-    def after(self, answers: NDArray[np.float64], q: NDArray[np.float64], main: str) -> Lattice:
+    def after(self, answers: NDArray[np.float64], q: NDArray[np.float64], leaves: int) -> Lattice:
         """The lattice and prior of the second stage, by what the pilot released.
 
         Parameters
         ----------
         answers, q : ndarray of float64, shape (k,)
             The pilot's answers and their levels, both ascending.
-        main : str
-            What the second stage is.
+        leaves : int
+            Of the tree that the second stage is; 0 where it is none.
         """
         own = self.lattice
         if not self.fixed:
@@ -191,8 +198,16 @@ class Place(NamedTuple):
             assert chosen is not None  # its step is not 0
             own = chosen
         base = own.no_scale if self.given is None else Shares.of_masses(self.given)
-        how = FOR_TREES if main == "agg_tree" else FOR_ANSWERS
-        return own.weighed(learned(own.encode(answers), q, base, own.points, how))
+        how = FOR_TREES if leaves else FOR_ANSWERS
+        points = own.encode(answers)
+        if leaves < MANY_LEAVES:
+            return own.weighed(learned(points, q, base, own.points, how))
+        half = int(points[-1] - points[0]) // 2
+        least = max(int(points[0]) - half, 0) + own.first
+        most = min(int(points[-1]) + half, own.points - 1) + own.first
+        found = round_between(least, most, int(leaves * ROUND)) - own.first
+        ties, tied = Shares.at(found), TIED * found.size / leaves
+        return own.weighed(learned(points, q, base, own.points, how, ties, tied))
 
 
 @releases(INSTANTS, DURATIONS)
