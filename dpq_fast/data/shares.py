@@ -166,7 +166,8 @@ def round_between(low: int, high: int, most: int) -> NDArray[np.int64]:
             unit = digit * 10**decade
             first, last = -(-low // unit), high // unit
             if last - first < most:
-                return np.arange(first, last + 1) * unit
+                found: NDArray[np.int64] = np.arange(first, last + 1) * unit
+                return found
     return np.zeros(0, dtype=np.int64)
 
 

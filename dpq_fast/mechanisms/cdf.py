@@ -10,7 +10,7 @@ import functools
 import heapq
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy
@@ -26,6 +26,7 @@ from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.mechanisms.factorized import numbers_below, weighted_sums, weights_of
+from dpq_fast.mechanisms.two_stage import OfTree, tree_of
 from dpq_fast.noise.counts import CountNoise, Gaussian
 from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.relations import relation_of
@@ -160,6 +161,13 @@ def _counted(read: Callable[[], PartialTree], calibration: Calibration, rng: Any
     assert calibration.noise is not None
     aggregate = calibration.options.get("aggregate", True)
     return _of_tree(noised(read(), calibration.noise, calibration.relation, aggregate, rng))
+
+
+def _two_stage(
+    read: Callable[[Any], OfTree], calibration: Calibration, rng: np.random.Generator
+) -> CDF:
+    """A tree whose leaves are where a pilot found records."""
+    return _of_tree(read(rng).tree(rng))
 
 
 def _factorized(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
@@ -356,6 +364,7 @@ def _of_quantiles(
 _METHODS: dict[str, Callable[..., CDF]] = {
     "binary_tree": _counted,
     "agg_tree": _counted,
+    "two_stage": _two_stage,
     "histogram": _counted,
     "factorized": _factorized,
     "adaptive": _adaptive,
@@ -403,10 +412,11 @@ def cdf(
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
         With a `prior` that has quantiles an end may be infinite (`Sample.of`).
     method : str, default "auto"
-        "agg_tree", "binary_tree", "histogram", "factorized", "adaptive", "gaussian" or
-        "smooth_gaussian": see Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with
-        `steps` or `depth` "adaptive"; with `rho`, under "swap" and without options, "factorized",
-        unless it takes more than 2^13 bins. Public.
+        "two_stage", "agg_tree", "binary_tree", "histogram", "factorized", "adaptive", "gaussian" or
+        "smooth_gaussian": see Notes. "auto" without options is "two_stage", and "agg_tree" where
+        the lattice has at most 2,048 points or there is none; with `rho`, under "swap",
+        "factorized", unless it takes more than 2^13 bins. With options it is "agg_tree", or with
+        `bins` "binary_tree", or with `steps` or `depth` "adaptive". Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
@@ -464,7 +474,7 @@ def cdf(
 
     Notes
     -----
-    **Counts.** The first three methods count the records of bins, which are runs of lattice points
+    **Counts.** The first four methods count the records of bins, which are runs of lattice points
     as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
     All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
     for `rho`, of the scale that `privacy.agg_tree.calibrate` proves for the h levels which a record
@@ -475,6 +485,8 @@ def cdf(
     - "agg_tree": the tree of `agg_tree`, combined. h is its height. By default it has some more
       leaves than for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for
       records whose standard deviation is an 80th of the range.
+    - "two_stage": the same, of bins that are where a pilot found records, as in `two_stage`: what
+      is to be taken where the bounds are wide, or many records share numbers.
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
       `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
       added up, as in the poster, and errors are larger.
@@ -565,6 +577,9 @@ def cdf(
         nan_policy=nan_policy,
         workers=workers,
     )
-    read = _reader(calibration.method, column, calibration.options)
+    if calibration.stages is not None:
+        read: Any = tree_of(column.pop("x"), cast(Any, column), calibration.stages)
+    else:
+        read = _reader(calibration.method, column, calibration.options)
     release = _METHODS[calibration.method]
     return Prepared(calibration, lambda rng: release(read, calibration, rng))

@@ -28,6 +28,7 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.agg_tree import AggTree
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,14 +84,17 @@ class OfTree:
             workers=1,
         )()
 
+    def tree(self, rng: np.random.Generator) -> AggTree:
+        """Draw the tree."""
+        spent = self._spent
+        return noised(self.counts, spent.noise, spent.relation, True, rng, self._rows)
+
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
         """Draw outputs, as of `SampleLaw.sample`."""
-        generator = default_rng(rng)
-        spent, q = self._spent, self._levels.values
+        generator, q = default_rng(rng), self._levels.values
         draws = np.empty((_checks.check_size(size), q.size))
         for draw in draws:
-            tree = noised(self.counts, spent.noise, spent.relation, True, generator, self._rows)
-            draw[:] = tree.quantile(q)
+            draw[:] = self.tree(generator).quantile(q)
         return self._levels.restore(draws[0] if size is None else draws)
 
 
@@ -316,7 +320,7 @@ def two_stage(
     True
     """
     levels = Levels.of(q)
-    read, place = _reader(x, column)
+    read, place = reader(x, column)
     counts = column.get("counts")
     rows = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
     told = rows if expected_n is None else _checks.check_count("expected_n", expected_n)
@@ -389,7 +393,7 @@ def two_stage_law(
     True
     """
     levels = Levels.of(q)
-    read, place = _reader(x, column)
+    read, place = reader(x, column)
     rows = _checks.public_rows(x, column.get("counts"), relation_of(neighbors).n_is_public)
     spent = privacy.two_stage.calibrate(
         levels,
@@ -403,7 +407,22 @@ def two_stage_law(
     return TwoStageLaw(read, levels, spent, place, rows, dither_rng)
 
 
-def _reader(x: Any, column: ColumnOptions) -> tuple[Reader, Place]:
+def tree_of(
+    x: Any, column: ColumnOptions, spent: privacy.two_stage.Calibration
+) -> Callable[[np.random.Generator], OfTree]:
+    """What reads the records, draws the pilot, and gives the law of the tree that follows it."""
+    read, place = reader(x, column)
+
+    def law_of(rng: np.random.Generator) -> OfTree:
+        law = TwoStageLaw(read, spent.design.levels, spent, place, None, rng)
+        found = law.given(law.pilot.sample(rng))
+        assert isinstance(found, OfTree)
+        return found
+
+    return law_of
+
+
+def reader(x: Any, column: ColumnOptions) -> tuple[Reader, Place]:
     """What reads the records, and where they lie; all that is public about them is checked here."""
     ind_exp.no_dither(column.get("dither"), "two_stage")
     prior, resolution = column.get("prior"), column.get("resolution")
@@ -411,7 +430,8 @@ def _reader(x: Any, column: ColumnOptions) -> tuple[Reader, Place]:
         prior = _checks.SCALE_FREE
     if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
         raise ValueError("resolution must be positive for two_stage, got 0.0")
-    read = Sample.reader(x, **{**column, "dither": None, "prior": prior})
+    own: ColumnOptions = {**column, "dither": None, "prior": prior}
+    read = Sample.reader(x, **own)
     if read.lattice is None:
         raise ValueError("a Sample must have a lattice for two_stage, got one with resolution=0")
     return read, Place.of(read.lattice, x, column.get("prior"), resolution)

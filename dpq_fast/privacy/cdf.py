@@ -23,6 +23,7 @@ from dpq_fast._checks import (
     check_tree,
 )
 from dpq_fast.noise.counts import CountNoise, Gaussian
+from dpq_fast.privacy import two_stage
 from dpq_fast.privacy.agg_tree import calibrate as calibrate_tree
 from dpq_fast.privacy.agg_tree import sensitivities
 from dpq_fast.privacy.budgets import check_step, resolve_epsilon
@@ -45,6 +46,7 @@ FACTOR_SCALE, MAX_FACTORED = 2**9, 2**13
 OPTIONS: dict[str, dict[str, Any]] = {
     "binary_tree": {"bins": None, "aggregate": True},
     "agg_tree": {"height": None, "branching": None, "aggregate": True},
+    "two_stage": {},
     "histogram": {"bins": None},
     "factorized": {"bins": None},
     "adaptive": {"steps": None, "bins": 2**20, "depth": None},
@@ -149,6 +151,8 @@ class Calibration(NamedTuple):
         Smoothness and ln alpha of `smooth_gaussian_scale`, for each quantile.
     relation : Relation
     guarantee : Guarantee
+    stages : two_stage.Calibration or None
+        Of "two_stage".
     """
 
     method: str
@@ -158,6 +162,7 @@ class Calibration(NamedTuple):
     smooth: tuple[float, float] | None
     relation: Relation
     guarantee: Guarantee
+    stages: two_stage.Calibration | None = None
 
 
 def all_options() -> list[str]:
@@ -183,8 +188,9 @@ def calibrate(
     Parameters
     ----------
     method : str
-        One of `OPTIONS`, or "auto": `method_of`, but "factorized" for `rho` and "swap" where no
-        options are given and it takes no more than 2^13 bins.
+        One of `OPTIONS`, or "auto": `method_of`; but where no options are given "factorized" for
+        `rho` and "swap", if it takes no more than 2^13 bins, and "two_stage" for `epsilon` on a
+        lattice of more than 2,048 points.
     epsilon, delta, rho : float
         Total budget, per person, as the method takes it.
     neighbors : {"swap", "add-remove"}, default "swap"
@@ -211,6 +217,8 @@ def calibrate(
     if nothing_given and rho is not None and relation.parts == 2:
         few = _bins_by_rule(points, expected_n, rho, relation, k) <= MAX_FACTORED
         method = "factorized" if few else method
+    elif nothing_given and rho is None and points is not None and points > FEW_POINTS:
+        method = "two_stage"
     options = options_of(method, options, points)
     if method == "smooth_gaussian":
         if rho is not None:
@@ -235,6 +243,19 @@ def calibrate(
             f"delta must be 0 for method {method!r}, which takes rho for Gaussian noise, "
             f"got {delta}"
         )
+    if method == "two_stage":
+        stages = two_stage.calibrate_tree(
+            epsilon=epsilon,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=k,
+            expected_n=expected_n,
+            points=points,
+        )
+        tree: Any = stages.main
+        options |= dict(height=tree.height, branching=tree.branching)
+        own = stages.guarantee
+        return Calibration(method, options, tree.noise, None, None, relation, own, stages)
     if method == "factorized":
         resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
         if rho is None:

@@ -109,7 +109,8 @@ def expected_error(weight: float, relation: Relation) -> float:
     """
     halved = relation.parts / 2.0
     weight = max(weight, LEAST_WEIGHT) / halved / 1_000.0
-    return 7.5 * halved * max(weight**0.15, weight**-0.8)
+    missed: float = 7.5 * halved * max(weight**0.15, weight**-0.8)
+    return missed
 
 
 def expected_of_joint(m: int, weight: float) -> float:
@@ -136,12 +137,17 @@ def design_of(levels: Levels, weight: float, relation: Relation) -> Design:
     """
     m, weight = levels.m, max(weight, LEAST_WEIGHT)
     if m > 1 and expected_error(weight, relation) < SURE * expected_of_joint(m, weight):
-        q: tuple[float, ...] = FIFTHS if weight >= FEW else THIRDS
-        share, main = SHARE_OF_TREES * math.sqrt(1e3 / weight), "agg_tree"
-    else:
-        q, share = QUARTILES, NATS / (QUARTILES[0] * weight)
-        main = "ind_exp" if m == 1 else "joint_exp"
-    return Design(Levels.of(q), min(max(share, LEAST_SHARE), MOST_SHARE), main)
+        return design_of_tree(weight)
+    share = NATS / (QUARTILES[0] * weight)
+    main = "ind_exp" if m == 1 else "joint_exp"
+    return Design(Levels.of(QUARTILES), min(max(share, LEAST_SHARE), MOST_SHARE), main)
+
+
+def design_of_tree(weight: float) -> Design:
+    """How a call is split where a tree follows the pilot; `weight` as for `design_of`."""
+    weight = max(weight, LEAST_WEIGHT)
+    share = min(max(SHARE_OF_TREES * math.sqrt(1e3 / weight), LEAST_SHARE), MOST_SHARE)
+    return Design(Levels.of(FIFTHS if weight >= FEW else THIRDS), share, "agg_tree")
 
 
 def calibrate(
@@ -189,14 +195,68 @@ def calibrate(
     if q is None:
         raise ValueError("q must be given for method 'two_stage', got None")
     levels = Levels.of(q)
+    relation, weight = relation_of(neighbors), _weight(epsilon, rho, max_contributions, expected_n)
+    design = design_of(levels, weight, relation)
+    return _calibrated(
+        design,
+        levels,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        relation=relation,
+        max_contributions=max_contributions,
+        expected_n=expected_n,
+        points=points,
+    )
+
+
+def calibrate_tree(
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+    points: int | None = None,
+) -> Calibration:
+    """As `calibrate`, of a tree that answers whatever is asked."""
+    design = design_of_tree(_weight(epsilon, rho, max_contributions, expected_n))
+    return _calibrated(
+        design,
+        design.levels,
+        epsilon=epsilon,
+        delta=0.0,
+        rho=rho,
+        relation=relation_of(neighbors),
+        max_contributions=max_contributions,
+        expected_n=expected_n,
+        points=points,
+    )
+
+
+def _weight(
+    epsilon: float | None, rho: float | None, max_contributions: int, expected_n: int | None
+) -> float:
+    """Number of records times epsilon for each of them."""
+    n = agg_tree.DEFAULT_N if expected_n is None else check_count("expected_n", expected_n, 0)
+    return n * resolve_epsilon(epsilon, rho) / check_max_contributions(max_contributions)
+
+
+def _calibrated(
+    design: Design,
+    levels: Levels,
+    *,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    relation: Relation,
+    max_contributions: int,
+    expected_n: int | None,
+    points: int | None,
+) -> Calibration:
     check_delta(delta)
     each = resolve_epsilon(epsilon, rho)
-    person = dict[str, Any](
-        neighbors=neighbors, max_contributions=check_max_contributions(max_contributions)
-    )
-    n = agg_tree.DEFAULT_N if expected_n is None else check_count("expected_n", expected_n, 0)
-    relation = relation_of(neighbors)
-    design = design_of(levels, n * each / max_contributions, relation)
+    person = dict[str, Any](neighbors=relation.name, max_contributions=max_contributions)
     own = design.share * each
     pilot = joint_exp.calibrate(design.levels, epsilon=own, **person)
     rest: dict[str, Any]
@@ -211,7 +271,7 @@ def calibrate(
         main = joint_exp.calibrate(levels, **rest, **person)
     else:
         noise = "geometric" if rho is None else "gaussian"
-        tree = dict(**rest, **person, noise=noise, expected_n=n, spread=SPREAD)
+        tree = dict(**rest, **person, noise=noise, expected_n=expected_n, spread=SPREAD)
         main = agg_tree.calibrate(**tree)
         if points is not None and main.branching**main.height >= points:
             main = agg_tree.calibrate(**tree, points=points)
