@@ -25,6 +25,7 @@ class Rows(Untouchable):
 X = np.random.default_rng(0).normal(size=400)
 Q = [[0.9, 0.1], [0.5, 0.9]]
 BOUNDS = (-5.0, 5.0)
+FREE = {"prior": "scale-free"}
 
 
 def budget(method: str, epsilon: float) -> dict[str, float]:
@@ -48,9 +49,13 @@ def budget(method: str, epsilon: float) -> dict[str, float]:
 )
 def test_quantile_equals_its_mechanism(options):
     arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, **options}
-    joint = dpq.joint_exp(X, Q, **arguments)
-    np.testing.assert_array_equal(dpq.quantile(X, Q, **arguments), joint)
-    np.testing.assert_array_equal(dpq.quantile(X, Q, method="joint_exp", **arguments), joint)
+    free = {} if options.get("resolution") == 0 else FREE
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, **arguments), dpq.joint_exp(X, Q, **arguments, **free)
+    )
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, method="joint_exp", **arguments), dpq.joint_exp(X, Q, **arguments)
+    )
     np.testing.assert_array_equal(
         dpq.quantile(X, Q, method="ind_exp", **arguments), dpq.ind_exp(X, Q, **arguments)
     )
@@ -60,7 +65,7 @@ def test_quantile_hands_assume_sorted_on():
     arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "assume_sorted": True}
     broken = X[::-1]
     np.testing.assert_array_equal(
-        dpq.quantile(broken, Q, **arguments), dpq.joint_exp(broken, Q, **arguments)
+        dpq.quantile(broken, Q, **arguments), dpq.joint_exp(broken, Q, **arguments, **FREE)
     )
 
 
@@ -102,8 +107,9 @@ def test_quantile_takes_delta():
         dpq.quantile(X, Q, method="ind_exp", **arguments), dpq.ind_exp(X, Q, **arguments)
     )
     pure = dpq.joint_exp(X, Q, epsilon=1.0, bounds=BOUNDS, rng=7)
-    for method in ("auto", "joint_exp"):
-        np.testing.assert_array_equal(dpq.quantile(X, Q, method=method, **arguments), pure)
+    np.testing.assert_array_equal(dpq.quantile(X, Q, method="joint_exp", **arguments), pure)
+    pure = dpq.joint_exp(X, Q, epsilon=1.0, bounds=BOUNDS, rng=7, **FREE)
+    np.testing.assert_array_equal(dpq.quantile(X, Q, **arguments), pure)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -132,6 +138,7 @@ def test_choose_method_knows_the_mechanisms():
         "joint_exp",
         "ind_exp",
         "approx_quantiles",
+        "two_stage",
         "unbounded_quantile",
         "agg_tree",
         "csmooth",
@@ -150,30 +157,33 @@ def evenly(m: int) -> np.ndarray:
 @pytest.mark.parametrize(
     "m, options, expected",
     [
-        (1, {}, "ind_exp"),
+        # between bounds on both sides of 0 a pilot is worth what it takes where there are many
+        (1, {}, "two_stage"),
+        (1, {"expected_n": 1_000}, "ind_exp"),
+        (1, {"bounds": (0, 10)}, "ind_exp"),
         (1, {"dither": True}, "joint_exp"),
-        (1, {"epsilon": None}, "ind_exp"),
-        (2, {"epsilon": None}, "approx_quantiles"),
+        (1, {"epsilon": None, "rho": 0.5, "bounds": (0, 10)}, "ind_exp"),
+        (2, {"epsilon": None, "rho": 0.5}, "approx_quantiles"),
         (2, {}, "joint_exp"),
         (100, {"bounds": None}, "unbounded_quantile"),
         # the levels share the budget until there are too few records for each
         (9, {"expected_n": 1_000}, "joint_exp"),
-        (29, {"expected_n": 1_000}, "agg_tree"),
+        (29, {"expected_n": 1_000}, "two_stage"),
         (29, {"expected_n": 100_000}, "joint_exp"),
-        (100, {"expected_n": 10_000}, "joint_exp"),
-        (300, {"expected_n": 10_000}, "agg_tree"),
-        # a tree's guess at the shape weighs more the more records there are
-        (300, {"expected_n": 100_000}, "approx_quantiles"),
-        (9, {"expected_n": 1_000, "epsilon": 0.1}, "agg_tree"),
+        (30, {"expected_n": 10_000}, "joint_exp"),
+        (60, {"expected_n": 10_000}, "two_stage"),
+        (300, {"expected_n": 100_000}, "two_stage"),
+        (100, {"expected_n": 1_000_000}, "joint_exp"),
+        (9, {"expected_n": 1_000, "epsilon": 0.1}, "two_stage"),
         (9, {"expected_n": 10_000, "epsilon": 0.1}, "joint_exp"),
-        # each of few points is a leaf: then trees come sooner
         (3, {"expected_n": 1_000, "epsilon": 0.1}, "joint_exp"),
-        (3, {"expected_n": 1_000, "epsilon": 0.1, "resolution": 0.1}, "agg_tree"),
-        # a record is in one part of each depth
-        (29, {"neighbors": "add-remove"}, "approx_quantiles"),
-        (29, {"neighbors": "add-remove", "expected_n": 1_000}, "agg_tree"),
-        (300, {"neighbors": "add-remove"}, "approx_quantiles"),
-        # trees have no dither
+        (9, {"expected_n": 50}, "approx_quantiles"),
+        # each of few points is a leaf
+        (29, {"expected_n": 1_000, "resolution": 0.1}, "agg_tree"),
+        # a record is in one part of each depth, and in one leaf
+        (29, {"neighbors": "add-remove"}, "two_stage"),
+        (300, {"neighbors": "add-remove"}, "two_stage"),
+        # trees have no dither, and pilots a lattice
         (300, {"dither": True, "expected_n": 100_000}, "approx_quantiles"),
         (29, {"resolution": 0, "expected_n": 1_000}, "agg_tree"),
     ],
@@ -181,10 +191,34 @@ def evenly(m: int) -> np.ndarray:
 def test_auto_chooses_by_public_facts(m, options, expected):
     given = dict(epsilon=1.0, bounds=BOUNDS) | options
     assert choose_method(None, evenly(m), **given) == expected
-    if "expected_n" in given and given["epsilon"] is not None:
+    if "expected_n" in given:
         # three records of a person are as good as a third of epsilon
         given["epsilon"] *= 3
         assert choose_method(None, evenly(m), max_contributions=3, **given) == expected
+
+
+@pytest.mark.parametrize(
+    "q, options, expected",
+    [
+        (0.99, {}, "two_stage"),
+        (0.01, {}, "two_stage"),
+        (1.0, {"expected_n": 10_000}, "two_stage"),
+        ([0.5, 0.95, 0.99], {}, "two_stage"),
+        ([0.5, 0.99], {"epsilon": None, "rho": 0.5, "expected_n": 500}, "two_stage"),
+        # there are enough beyond, or too few in all for a pilot; or no lattice for one
+        (0.98, {}, "ind_exp"),
+        (0.99, {"expected_n": 10_000}, "ind_exp"),
+        (0.99, {"expected_n": 50}, "ind_exp"),
+        (0.99, {"resolution": 0}, "ind_exp"),
+        (0.99, {"dither": True}, "joint_exp"),
+    ],
+    ids=str,
+)
+def test_levels_near_an_end_are_those_that_few_records_times_epsilon_are_beyond(
+    q, options, expected
+):
+    given = dict(epsilon=1.0, bounds=(0, 10), expected_n=1_000) | options
+    assert choose_method(None, q, **given) == expected
 
 
 @pytest.mark.parametrize("epsilon", [1e-13, 1e-100, 1e-153, 1e-200, 1e-303])
@@ -203,13 +237,16 @@ def test_expected_errors_by_hand():
     assert other["joint_exp"] == swap["joint_exp"]
     assert other["approx_quantiles"] == pytest.approx(swap["approx_quantiles"] / 2.0)
     assert other["agg_tree"] == pytest.approx(swap["agg_tree"] / 2.0)
-    fine = expected_errors(9, relation_of("swap"), 0.5, 2_000, 10**6)
-    error, exact = privacy.agg_tree.least_error(10**6, 2_000, 2.0 * math.sqrt(2.0) / 0.5)
-    assert not exact
-    assert fine["agg_tree"] == pytest.approx(1.3 * 2_000 * error)
-    more = expected_errors(9, relation_of("swap"), 0.5, 32_000, 10**6)
-    error, _ = privacy.agg_tree.least_error(10**6, 32_000, 2.0 * math.sqrt(2.0) / 0.5)
-    assert more["agg_tree"] == pytest.approx(1.3 * 16.0 ** (1 / 6) * 32_000 * error)
+    # a third more than a tree of a learned prior is to miss, which has half the noise
+    assert swap["two_stage"] == pytest.approx(7.5 / 0.75 / 0.5)
+    assert other["two_stage"] == pytest.approx(7.5 / 2.0 * 2.0**0.15 / 0.75 / 0.5)
+    fewer = expected_errors(9, relation_of("swap"), 0.5, 200, 10**6)
+    assert fewer["two_stage"] == pytest.approx(7.5 * 10.0**0.8 / 0.75 / 0.5)
+    assert "agg_tree" not in fewer
+    none = expected_errors(9, relation_of("swap"), 0.5, 32_000, None)
+    error, _ = privacy.agg_tree.least_error(None, 32_000, 2.0 * math.sqrt(2.0) / 0.5)
+    assert none["agg_tree"] == pytest.approx(1.3 * 16.0 ** (1 / 6) * 32_000 * error)
+    assert "two_stage" not in none
 
 
 @pytest.mark.parametrize(
@@ -217,38 +254,47 @@ def test_expected_errors_by_hand():
     [
         (1, {"epsilon": 1.0}, "ind_exp", {}),
         (1, {"epsilon": 1.0, "delta": 1e-6}, "ind_exp", {}),
+        (1, {"epsilon": 1.0, "bounds": (-5.0, 0.0)}, "ind_exp", FREE),
+        (1, {"epsilon": 1.0, "bounds": (0.0, 5.0), "resolution": 0}, "ind_exp", {}),
+        (1, {"epsilon": 1.0, "bounds": (0.0, 5.0), "prior": "uniform"}, "ind_exp", {}),
         (1, {"epsilon": 1.0, "dither": True}, "joint_exp", {"dither": True}),
-        (3, {"epsilon": 5.0}, "joint_exp", {}),
-        (3, {"rho": 0.5}, "approx_quantiles", {}),
-        (60, {"epsilon": 1.0}, "agg_tree", {"expected_n": X.size}),
-        (60, {"epsilon": 1.0, "expected_n": 30}, "agg_tree", {"expected_n": 30}),
-        (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "approx_quantiles", {}),
-        (60, {"epsilon": 0.1, "neighbors": "add-remove"}, "agg_tree", {}),
-        (60, {"epsilon": 1.0, "counts": np.ones(400, dtype=int)}, "joint_exp", {}),
-        (20, {"epsilon": 9.0, "neighbors": "add-remove"}, "approx_quantiles", {}),
+        (3, {"epsilon": 5.0}, "joint_exp", FREE),
+        (3, {"epsilon": 5.0, "resolution": 2e-15}, "joint_exp", {}),  # too many points to weigh
+        (3, {"rho": 0.5}, "approx_quantiles", FREE),
+        (60, {"epsilon": 1.0}, "two_stage", {"expected_n": X.size}),
+        (60, {"epsilon": 1.0, "expected_n": 30}, "approx_quantiles", FREE),
+        (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "two_stage", {"expected_n": 10_000}),
+        (60, {"epsilon": 1.0, "expected_n": 300, "resolution": 1}, "agg_tree", {}),
     ],
     ids=str,
 )
 def test_auto_is_the_mechanism_it_chooses(m, options, method, more):
-    q = evenly(m)
-    own = {name: value for name, value in options.items() if name not in ("delta", "expected_n")}
-    expected = getattr(dpq, method)(X, q, bounds=BOUNDS, rng=3, **(own | more))
-    np.testing.assert_array_equal(dpq.quantile(X, q, bounds=BOUNDS, rng=3, **options), expected)
+    q, options = evenly(m), {"bounds": BOUNDS} | options
+    left_out = ("delta",) if method in ("two_stage", "agg_tree") else ("delta", "expected_n")
+    own = {name: value for name, value in options.items() if name not in left_out}
+    expected = getattr(dpq, method)(X, q, rng=3, **(more | own))
+    np.testing.assert_array_equal(dpq.quantile(X, q, rng=3, **options), expected)
 
 
 def test_auto_takes_samples_and_no_bounds():
-    arguments = {"epsilon": 5.0, "rng": 3}
+    arguments = {"epsilon": 4.0, "rng": 3}
     np.testing.assert_array_equal(
         dpq.quantile(X, evenly(60), lower=-10.0, **arguments),
         dpq.unbounded_quantile(X, evenly(60), lower=-10.0, **arguments),
     )
     sample = dpq.Sample.of(X, BOUNDS)
-    assert dpq.quantile(sample, 0.5, **arguments) == dpq.ind_exp(sample, 0.5, **arguments)
+    few = dpq.quantile(sample, 0.5, expected_n=400, **arguments)
+    assert few == dpq.ind_exp(sample, 0.5, **arguments)
     coarse = dpq.Sample.of(X, BOUNDS, resolution=1)
     arguments["epsilon"] = 0.01
     np.testing.assert_array_equal(
-        dpq.quantile(coarse, [0.2, 0.7], **arguments),
-        dpq.agg_tree(coarse, [0.2, 0.7], **arguments),
+        dpq.quantile(coarse, evenly(9), **arguments),
+        dpq.agg_tree(coarse, evenly(9), **arguments),
+    )
+    arguments["epsilon"] = 2.0  # a sample has the lattice that it was made with
+    np.testing.assert_array_equal(
+        dpq.quantile(sample, evenly(3), **arguments),
+        dpq.joint_exp(sample, evenly(3), **arguments),
     )
 
 
@@ -286,7 +332,7 @@ def test_quantile_hands_method_options_on():
     arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7}
     np.testing.assert_array_equal(
         dpq.quantile(X, Q, kernel="fft", **arguments),
-        dpq.joint_exp(X, Q, kernel="fft", **arguments),
+        dpq.joint_exp(X, Q, kernel="fft", **arguments, **FREE),
     )
     with pytest.raises(ValueError, match="kernel must be one of"):
         dpq.quantile(X, Q, kernel="magic", **arguments)
@@ -305,12 +351,13 @@ def test_quantile_charges_before_the_data_is_touched(method):
     dpq.quantile(X, Q, rng=1, **arguments)
     function = "joint_exp" if method == "auto" else method
     named = {"lower": BOUNDS[0], "upper": BOUNDS[1]} if method == "unbounded_quantile" else {}
+    named |= {"expected_n": X.size} if method == "two_stage" else {}
     budgets = {key: arguments[key] for key in ("epsilon", "rho") if key in arguments}
     promised = privacy.guarantee(function, q=Q, **budgets, **named)
     assert accountant.spent.rho == pytest.approx(promised.implied_rho)
     arguments |= {key: 9.0 for key in ("epsilon", "rho") if key in arguments}
     with pytest.raises(privacy.BudgetExceeded):
-        dpq.quantile(Rows() if method in ("auto", "agg_tree") else Untouchable(), Q, **arguments)
+        dpq.quantile(Rows() if method in ("auto", "agg_tree", "two_stage") else Untouchable(), Q, **arguments)
 
 
 @pytest.mark.parametrize("method", METHODS)

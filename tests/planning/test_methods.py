@@ -123,6 +123,7 @@ def test_one_level_is_predicted_by_its_exact_law(q, selection):
         resolution=1,
         epsilon=epsilon,
         neighbors=selection,
+        method="ind_exp",
     )
     sensitivity = 1.0 if selection == "swap" else max(q, 1.0 - q)
     records = [record] * n
