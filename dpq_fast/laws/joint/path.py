@@ -172,7 +172,7 @@ class PathLaw:
     def _run_narrow(self, window: NDArray[np.int64], reach: int) -> float:
         """Forward pass inside windows that have a certificate, or else within reach.
 
-        Windows are twice as wide, and twice that, as long as that is less than half the reach.
+        Windows are as guessed, or twice as wide, and twice that, up to half the reach.
 
         Returns
         -------
@@ -184,13 +184,14 @@ class PathLaw:
         if self._rows is not None:  # no tie is wider than the window
             if not self._certified(self._log_beyond):
                 return math.inf
-            while (2 * window < reach).all():  # what narrow windows hold bounds what wider ones do
+            log_strayed = self._log_strayed(window, reach)
+            while not self._certified(log_strayed) and (4 * window < reach).all():
+                window = 2 * window  # which hold no less
                 log_strayed = self._log_strayed(window, reach)
-                if self._certified(log_strayed):
-                    if window is not guess:
-                        self._run_inside(window)
-                    return log_strayed
-                window = 2 * window
+            if self._certified(log_strayed):
+                if window is not guess:
+                    self._run_inside(window)
+                return log_strayed
         self._run_inside(np.full_like(window, reach))
         return -math.inf
 

@@ -34,7 +34,7 @@ class Plan:
     # they have so many nats more than it asks of evenly spread records.
     small_entries: int = 512
     worth: int = 2**14
-    spare: float = 12.0
+    spare: float = 20.0
     # Cells outside of windows lose such a share of what paths pay to be there, and there are no
     # more than so many on one side of a target.
     lost_beyond: float = 0.75
