@@ -42,7 +42,7 @@ class Plan:
     # Up to so many ranks, or entries, are held at once; of more, and of blocks, about so many are
     # looked at, at a time.
     most_held: int = 2**22
-    at_once: int = 2**20
+    at_once: int = 2**16
 
     # A few records, whose law is one call of a kernel: no more than so many, nor row entries
     # inside of windows; and no more entries of all ranks than that. Records are put in order around
