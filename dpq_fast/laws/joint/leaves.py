@@ -149,8 +149,16 @@ class PartLeaves(Leaves):
     """
 
     def __init__(
-        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float
+        self,
+        order: DitheredOrder,
+        zones: Sequence[Zone],
+        ranks: float,
+        rate: float,
+        plan: Plan = PLAN,
     ) -> None:
+        shortest = plan.blocks_each * zones[0].most
+        while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= plan.most_leaves * ranks:
+            ranks /= 2
         self._parts, self.ranks = order.parts(zones, ranks, rate), ranks
         self.blocks, self.longest = self._parts.parts, self._parts.longest
 
@@ -192,7 +200,7 @@ def leaves_of(
     """
     in_parts = zones[0].most > 1 or not order.scans
     if isinstance(order, DitheredOrder) and order.n and in_parts:
-        made = PartLeaves(order, zones, ranks, rate)
+        made = PartLeaves(order, zones, ranks, rate, plan)
         return (made, made.sums()) if made.blocks else None
     if zones[0].most < 2 or not order.n:
         given = intervals(order, zones[-1])

@@ -70,7 +70,11 @@ class Plan:
     widest: float = 64.0
     margin: float = 1.05
     # A leaf that holds more than all else within so many nats stays alone.
-    around: float = 4.0
+    around: float = 1.0
+    # Leaves whose blocks are not kept are halved while that leaves them so many times as many ranks
+    # as blocks have, and while there are no more leaves than that.
+    blocks_each: int = 8
+    most_leaves: int = 2**18
 
     # Where ties that are not dithered send paths anywhere, cells have `widest` nats at first, or
     # less, and at least so many, where signs in doubt would lose more nats than that. Blocks of

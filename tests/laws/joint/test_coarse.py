@@ -863,7 +863,7 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
     ranks = SortedOrder(x, None, (-100.0, 100.0))
     whole = choice.law_of(ranks, q, rate)
     assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
-    plan = replace(PLAN, most_whole=q.size * ranks.n)  # there is a rank more
+    plan = replace(PLAN, most_whole=q.size * ranks.n // 3)
     law, exact = choice.law_of(ranks, q, rate, plan=plan), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):
