@@ -23,9 +23,6 @@ from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.orders.order import public_volume
 from dpq_fast.orders.sorted import SortedOrder
 
-# Of records in order, whose windows are found without a look at all of them.
-MOST_ORDERED = 2**16
-
 
 def are_few_paths(n: int, m: int, rate: float) -> bool:
     """Whether so many records are few, for the law of m levels together."""
