@@ -13,6 +13,7 @@ import pickle
 import struct
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from dpq_fast.data.tasks import ColumnTask, GroupTask
 from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
 from dpq_fast.laws.joint import few
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.mechanisms import grouping
 
 N = 6_000
@@ -193,7 +195,9 @@ KINDS = {
 
 @CLUSTERS
 def test_columns_of_all_kinds_are_those_from_memory(source, monkeypatch):
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the arrays by itself
+    monkeypatch.setattr(
+        few, "PLAN", replace(PLAN, most_few=-1)
+    )  # a kernel would release the arrays by itself
     table = dpq.Table.of(source)
     assert table.names == ROWS.column_names
     asked = {name: dict(options, epsilon=1.0, rng=3) for name, options in KINDS.items()}

@@ -54,7 +54,7 @@ WRONG = {
 @pytest.fixture(autouse=True)
 def no_few(monkeypatch):
     """No column is released by one call of a kernel, which makes no passes."""
-    monkeypatch.setattr(few, "MOST", -1)
+    monkeypatch.setattr(few, "PLAN", replace(PLAN, most_few=-1))
 
 
 @pytest.fixture

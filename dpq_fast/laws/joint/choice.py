@@ -50,7 +50,7 @@ def law_of(
     tied = (are_single or not order.scans) and _is_tied(order, q, narrow, guess)
     if are_single and not tied:
         try:
-            return PathLaw(order, q, rate, forward, guess=guess, most=plan.most_whole, plan=plan)
+            return PathLaw(order, q, rate, forward, guess=guess, most=plan.most_held, plan=plan)
         except path.TooWide:  # gaps draw paths far away
             pass
     wide = wide_of(n, q, rate, widths, plan) if tied else None

@@ -32,14 +32,19 @@ def are_few_paths(n: int, m: int, rate: float) -> bool:
 
 
 def held_of(n: int, m: int, rate: float) -> int:
-    """How far from targets intervals are laid out: about as far as windows."""
+    """How far from targets intervals are laid out: about as far as windows; n for all of them."""
+    if n < PLAN.least_held:
+        return n
     held = (spare_of(n, m) + m * (math.log1p(n * rate) + PLAN.held_farther)) / (2.0 * rate)
     return math.ceil(min(held, float(n)))
 
 
 def spare_of(n: int, m: int) -> float:
     """By how many nats what is outside of windows weighs less; inf where they have all ranks."""
-    return math.inf if (n + 1) * m <= PLAN.small_entries else CERTIFICATE
+    entries = (n + 1) * m
+    if entries <= PLAN.small_entries:
+        return math.inf
+    return PLAN.light_spare if entries <= PLAN.light_entries else CERTIFICATE
 
 
 def draw_path(

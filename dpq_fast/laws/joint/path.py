@@ -380,13 +380,15 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float, plan: Plan =
     """A guess at W from a few order statistics; a wrong one costs a second pass, no more.
 
     Paths within `reach` of every target deviate by at most 2 reach per level, and weigh at least
-    the product of the spans times exp(-c deviation).
+    the product of the spans times exp(-c deviation). Where reach is about 1/c, most of them
+    deviate less: by `plan.typical_saving` / c per level.
     """
     n, m = order.n, q.size
     if n == 0 or (n + 1) * m <= plan.small_entries:  # an empty sample has no spans to look at
         return n
     nearest = _nearest(n, rate)
     log_mass = float(_log_masses(order, q, rate, np.full(m, nearest)).sum())
+    log_mass += m * _saving(rate, nearest, plan) - plan.guess_margin
     if n < 2 * nearest * m:
         log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
     return _window_for(order, rate, order.log_volume(m) - log_mass)
@@ -396,9 +398,9 @@ def likely_reach(n: int, m: int, rate: float) -> float:
     """About how far `first_window` is at most, before any record is seen: ranks.
 
     As if all outputs together weigh what intervals around targets do that are as long as those of
-    records spread over a 128th of what is between the bounds; and twice as far.
+    records spread over a 64th of what is between the bounds; and twice as far.
     """
-    log_spread = math.log(max(math.e, 128.0 * n * rate / m))
+    log_spread = math.log(max(math.e, 64.0 * n * rate / m))
     return (CERTIFICATE + m * log_spread) / rate
 
 
@@ -440,6 +442,11 @@ def _nearest(n: int, rate: float) -> int:
     return max(1, math.ceil(min(1.0 / rate, n + 1.0)))
 
 
+def _saving(rate: float, nearest: int, plan: Plan) -> float:
+    """By how much less than 2 reach most paths deviate at one level, in nats."""
+    return plan.typical_saving * min(1.0, rate * nearest)
+
+
 def _log_masses(
     order: Order,
     q: NDArray[np.float64],
@@ -474,11 +481,16 @@ def first_windows(
     """Guesses at W for laws of single levels: `first_window` for each alone."""
     if order.n < PLAN.small_entries:
         return np.full(q.size, order.n)
-    nearest = np.array([_nearest(order.n, rate) for rate in rates.tolist()])
-    log_masses = _log_masses(order, q, rates, nearest)
-    log_volume = order.log_volume(1)
-    laws = zip(rates.tolist(), log_masses.tolist(), strict=True)
-    return np.array([_window_for(order, rate, log_volume - log_mass) for rate, log_mass in laws])
+    nearest = [_nearest(order.n, rate) for rate in rates.tolist()]
+    log_masses = _log_masses(order, q, rates, np.array(nearest))
+    log_volume = order.log_volume(1) + PLAN.guess_margin
+    laws = zip(rates.tolist(), nearest, log_masses.tolist(), strict=True)
+    return np.array(
+        [
+            _window_for(order, rate, log_volume - log_mass - _saving(rate, reach, PLAN))
+            for rate, reach, log_mass in laws
+        ]
+    )
 
 
 def prepare(order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:

@@ -26,9 +26,11 @@ class Plan:
     least_ranks: float = 2.5
     most_records: int = 3 * 2**20
     most_narrow: int = 10 * 2**10
-    # Then cells take over where gaps draw paths so far away that rows have more entries than that.
-    most_whole: int = 2**22
 
+    # The guess at the reach: by how many nats less than twice 1/c ranks most paths deviate at one
+    # level, and how many it has to spare. The kernel of few records has the same.
+    typical_saving: float = 1.6
+    guess_margin: float = 0.9
     # Rows of single ranks. Up to so many entries, nothing is read to find out where paths are.
     # Windows inside of the reach are worth their certificate if they save so many entries; at first
     # they have so many nats more than it asks of evenly spread records.
@@ -45,11 +47,17 @@ class Plan:
     at_once: int = 2**16
 
     # A few records, whose law is one call of a kernel: no more than so many, nor row entries
-    # inside of windows; and no more entries of all ranks than that. Records are put in order around
-    # targets, as if intervals had so many nats less each.
+    # inside of windows; and no more entries of all ranks than that. From so many on, those around
+    # targets alone are laid out, as if intervals had so many nats less each.
     most_few: int = 2**17
     few_room: int = 2**20
+    least_held: int = 1500
     held_farther: float = 8.0
+    # Of so many entries of all ranks at most, what is outside of windows weighs so many nats less
+    # than what is inside: a draw that is decided there takes all rows 2m times. Of more, windows
+    # have the certificate of `PathLaw`.
+    light_spare: float = 10.0
+    light_entries: int = 2**14
 
     # What all steps may lose by cells, in nats; more of more levels than that, whose rows are long,
     # up to so many times as much. A step loses that for each squared nat of a cell, as measured,

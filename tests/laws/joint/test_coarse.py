@@ -863,11 +863,11 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
     ranks = SortedOrder(x, None, (-100.0, 100.0))
     whole = choice.law_of(ranks, q, rate)
     assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
-    plan = replace(PLAN, most_whole=q.size * ranks.n // 3)
+    plan = replace(PLAN, most_held=q.size * ranks.n // 3)
     law, exact = choice.law_of(ranks, q, rate, plan=plan), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):
-        PathLaw(ranks, q, rate, most=plan.most_whole)
+        PathLaw(ranks, q, rate, most=plan.most_held)
     even = SortedOrder(np.linspace(-99.0, 99.0, 3_000), None, (-100.0, 100.0))
     assert type(choice.law_of(even, q, rate, plan=plan)) is PathLaw
     drawn, expected = law.draw(rng, 400), exact.draw(rng, 400)
