@@ -35,7 +35,7 @@ class Plan:
     # Windows inside of the reach are worth their certificate if they save so many entries; at first
     # they have so many nats more than it asks of evenly spread records.
     small_entries: int = 512
-    worth: int = 2**14
+    worth: int = 2**13
     spare: float = 20.0
     # Cells outside of windows lose such a share of what paths pay to be there, and there are no
     # more than so many on one side of a target.
