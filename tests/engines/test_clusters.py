@@ -13,7 +13,6 @@ import pickle
 import struct
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +27,6 @@ from dpq_fast.data.tables import opened
 from dpq_fast.data.tasks import ColumnTask, GroupTask
 from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
-from dpq_fast.laws.joint import few
-from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.mechanisms import grouping
 
 N = 6_000
@@ -194,10 +191,7 @@ KINDS = {
 
 
 @CLUSTERS
-def test_columns_of_all_kinds_are_those_from_memory(source, monkeypatch):
-    monkeypatch.setattr(
-        few, "PLAN", replace(PLAN, most_few=-1)
-    )  # a kernel would release the arrays by itself
+def test_columns_of_all_kinds_are_those_from_memory(source, no_few):
     table = dpq.Table.of(source)
     assert table.names == ROWS.column_names
     asked = {name: dict(options, epsilon=1.0, rng=3) for name, options in KINDS.items()}
