@@ -11,12 +11,11 @@ together weigh at most exp(-2cR) V, V the measure of all outputs. That says wher
 all: intervals within reach are collected.
 
 **Windows.** Of the paths within reach most stay far nearer: v is about a random walk of steps 1/c
-that returns, a bridge, and strays by some sqrt(m/2)/c, by less after its first levels and before
-its last ones. The forward pass runs inside windows ``|r - Q_j| <= W_j``, and what leaves them
-within reach weighs at most U, the sum over the same chain of intervals in any order, in cells
-(`csrc/stray.h`), level by level. Of cells, the records at their ends are all that it takes. Both
-bounds are to be below 2^-64 of what the windows hold: then W_j is the reach or less, 1/4 of it for
-30 levels and 1/25 for 1,000.
+that returns, a bridge, and strays by some sqrt(m/2)/c. The forward pass runs inside windows
+``|r - Q_j| <= W``, and what leaves them within reach weighs at most U, the sum over the same chain
+of intervals in any order, in cells (`csrc/stray.h`), level by level. Of cells, the records at their
+ends are all that it takes. Both bounds are to be below 2^-64 of what the windows hold: then W is
+the reach or less, 1/4 of it for 30 levels and 1/25 for 1,000.
 
 What lies outside is not lost: with B = exp(-2cR) V + U, a draw is decided by the full law with
 probability B / (Z_inside + B), so outputs follow it exactly.
