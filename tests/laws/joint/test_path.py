@@ -432,6 +432,22 @@ def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them(monkeypat
     assert law._log_bound >= bound(law, window, reach)
 
 
+def test_windows_are_not_doubled_where_that_does_not_do(monkeypatch):
+    """Many more records are tied than windows hold, and each bound takes longer than the last."""
+    n, m, rate = 5_000, 300, 0.5
+    x = np.sort(np.random.default_rng(5).binomial(80, 0.5, n)).astype(float)
+    q, bounded, bound = np.arange(1, m + 1) / (m + 1), [], PathLaw._log_strayed
+    monkeypatch.setattr(
+        PathLaw,
+        "_log_strayed",
+        lambda law, *windows: bounded.append(windows) or bound(law, *windows),
+    )
+    order = SortedOrder(x, Lattice.of((0.0, 80.0), 1.0, False), (0.0, 80.0))
+    law = PathLaw(order, q, rate, guess=n)
+    assert len(bounded) == 1 and 4 * bounded[0][0].max() < n
+    assert law._log_bound == -math.inf  # rows are of all ranks
+
+
 @pytest.mark.parametrize("rate", [3e-9, 2e-7, 4e-6])
 def test_ranks_may_be_billions_apart(rate):
     """Of what they lose there is a table up to 2^30, of several parts."""
