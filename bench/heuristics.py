@@ -37,11 +37,12 @@ from dpq_fast.noise.rng import default_rng
 SWITCHES: dict[str, dict[str, Any]] = {
     "single ranks where rows are few": dict(few_entries=0, short_entries=0),
     "single ranks where cells would be": dict(least_ranks=0.0, most_narrow=-1),
-    "all ranks where they are few": dict(most_whole=0),
+    "windows inside of the reach": dict(worth=2**62),
     "cells grow away from paths": dict(farther=0.0),
     "cells fit between targets": dict(aligned=(1.0, 1.0, 1)),
     "wider cells of crowded targets": dict(crowded=0.0),
     "room for cells of one rank more": dict(margin=1.0),
+    "leaves of much that stay alone": dict(around=2.0**60),
     "wide cells where ties hold no outputs": dict(least_tied=math.inf),
     "blocks of several records": dict(bends=(0.0,)),
     "longer blocks farther away": dict(widest_block=0.0),

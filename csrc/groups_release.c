@@ -11,7 +11,7 @@
 #include "lattice.h"
 #include "ranks.h"
 
-/* How much paths near the targets weigh, about: as in laws/joint/path.py. */
+/* How much paths near the targets weigh, about: as in laws/joint/plan.py. */
 #define TYPICAL_SAVING 1.6
 #define GUESS_MARGIN 0.9
 #define SLACK 4.0    /* nats by which a guess may be too small before it is made again */

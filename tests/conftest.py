@@ -27,7 +27,9 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
+from dpq_fast.laws.joint import few
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.orders.sorted import SortedOrder
@@ -56,6 +58,12 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()
+
+
+@pytest.fixture
+def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No array is released by one call of the kernel of few records, which makes no law."""
+    monkeypatch.setattr(few, "PLAN", dataclasses.replace(PLAN, most_few=-1))
 
 
 @pytest.fixture(scope="session", params=list(IMPLEMENTATIONS))

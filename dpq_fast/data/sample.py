@@ -549,11 +549,10 @@ class Reader:
             self._values = as_column(self._x)
         return self._values
 
-    def few(self, are_few: Callable[[int], bool], most_ordered: int) -> NDArray[np.float64] | None:
+    def few(self, are_few: Callable[[int], bool]) -> NDArray[np.float64] | None:
         """The records in any order, NaN left out, if they are an array of few values.
 
-        None for others, for more than `most_ordered` that are in order, for those that stand for
-        several, and where there is a prior.
+        None for others, for those that stand for several, and where there is a prior.
         """
         weighed = self.lattice is not None and self.lattice.masses is not None
         if weighed or self._counts is not None or isinstance(self._x, (Sample, TablePasses)):
@@ -565,8 +564,6 @@ class Reader:
         if kernel.has_missing(values):
             refuse_nan(self._nan_policy)
             values = values[~np.isnan(values)]
-        if values.size > most_ordered and (self._assume_sorted or kernel.is_sorted(values)):
-            return None
         return values
 
     def __call__(

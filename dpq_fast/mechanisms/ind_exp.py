@@ -316,7 +316,7 @@ def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease
     assert read.lattice is not None
     lattice, bounds = read.lattice.undithered, read.bounds
     most = few.most_of_flips(rates, lattice)
-    values = read.few(lambda n: n <= most, most)
+    values = read.few(lambda n: n <= most)
     if values is None:
         return None
 

@@ -279,7 +279,7 @@ def joint_exp_law(
 
 def _few(read: Reader, levels: Levels, rate: float) -> OneRelease | None:
     """What releases from few records; None for others."""
-    values = read.few(lambda n: few.are_few_paths(n, levels.m, rate), few.MOST_ORDERED)
+    values = read.few(lambda n: few.are_few_paths(n, levels.m, rate))
     if values is None:
         return None
     bounds, lattice = read.bounds, read.lattice

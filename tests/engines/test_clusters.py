@@ -27,7 +27,6 @@ from dpq_fast.data.tables import opened
 from dpq_fast.data.tasks import ColumnTask, GroupTask
 from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
-from dpq_fast.laws.joint import few
 from dpq_fast.mechanisms import grouping
 
 N = 6_000
@@ -192,8 +191,7 @@ KINDS = {
 
 
 @CLUSTERS
-def test_columns_of_all_kinds_are_those_from_memory(source, monkeypatch):
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the arrays by itself
+def test_columns_of_all_kinds_are_those_from_memory(source, no_few):
     table = dpq.Table.of(source)
     assert table.names == ROWS.column_names
     asked = {name: dict(options, epsilon=1.0, rng=3) for name, options in KINDS.items()}

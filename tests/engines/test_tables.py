@@ -19,7 +19,6 @@ from dpq_fast.data.queries import CellCounts
 from dpq_fast.data.tables import opened
 from dpq_fast.data.tasks import ColumnTask
 from dpq_fast.engines import batches
-from dpq_fast.laws.joint import few
 
 N = 5_000
 COLUMN = np.round(np.random.default_rng(0).normal(0, 5, N), 1)
@@ -81,8 +80,7 @@ RELEASES = {
 
 
 @pytest.mark.parametrize("name", RELEASES)
-def test_releases_from_tables_are_those_from_memory(name, sources, monkeypatch):
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
+def test_releases_from_tables_are_those_from_memory(name, sources, no_few):
     release = RELEASES[name]
     # an interval begins with what the value has left of the random words: of other windows, others
     expected = release(dpq.Table.of(FRAME)["x"] if name == "interval" else COLUMN)
@@ -123,9 +121,8 @@ def test_an_engine_object_of_one_column_is_a_column(sources):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_threads_and_batches_make_no_difference(workers, sources, monkeypatch):
+def test_threads_and_batches_make_no_difference(workers, sources, monkeypatch, no_few):
     monkeypatch.setattr(batches, "BATCH", 300)
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
     expected = RELEASES["joint_exp"](COLUMN)
     for source in ("data set", "Parquet", "lazy frame", "pandas", "pyarrow", "polars"):
         column = dpq.Table.of(sources[source], workers=workers)["x"]

@@ -9,6 +9,7 @@ volume that there is lies just inside or just outside of it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from dpq_fast._kernels.groups_release import Releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint import few
-from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint.coarse import CoarseLaw
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.laws.joint.widths import Widths
 from dpq_fast.orders.sorted import SortedOrder
 
@@ -77,12 +78,11 @@ FARTHER = range(10, 150, 10)
 
 @pytest.mark.parametrize("m", LEVELS)
 @pytest.mark.parametrize("rate", [0.5, 1.0])
-def test_paths_leave_windows_once_in_2_to_the_64(monkeypatch, m, rate):
-    monkeypatch.setattr(path_law, "WORTH", 0)
+def test_paths_leave_windows_once_in_2_to_the_64(m, rate):
     q, n, nearest = LEVELS[m], MORE if m == 1 else N, -math.inf  # fewer have no windows
     for far in FARTHER:
         order = order_with_a_run(n, n // 2 + far)
-        law = PathLaw(order, q, rate)
+        law = PathLaw(order, q, rate, plan=replace(PLAN, worth=0, spare=0.0))
         left, stayed = log_leaving(order, q, rate, *law._windows)
         left -= math.lgamma(m + 1)  # at least
         assert left - np.logaddexp(left, stayed) <= LEFT_OUT

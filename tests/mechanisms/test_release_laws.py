@@ -104,6 +104,9 @@ class Case(NamedTuple):
     others: tuple[Law, ...] = ()
 
 
+NO_FEW = replace(PLAN, most_few=-1)
+
+
 @contextlib.contextmanager
 def on_path(forced: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
     """With some constants changed; nothing that was made with them stays.
@@ -113,7 +116,7 @@ def on_path(forced: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
     with contextlib.ExitStack() as changes:
         changes.callback(lattice.Lattice._of.cache_clear)
         if any(target is not lattice for target, _, _ in forced):
-            changes.enter_context(mock.patch.object(few, "MOST", -1))
+            changes.enter_context(mock.patch.object(few, "PLAN", NO_FEW))
         for target, name, value in forced:
             changes.enter_context(mock.patch.object(target, name, value))
         lattice.Lattice._of.cache_clear()
@@ -283,7 +286,7 @@ def halves() -> dpq.Sample:
 
 
 WINDOWS = (
-    (path_law, "first_window", lambda order, q, rate: 1),
+    (path_law, "first_window", lambda order, q, rate, plan: 1),
     (ind_exp, "first_windows", lambda order, q, rates: np.ones(q.size, dtype=int)),
     (ind_exp, "window_of", lambda order, rate, masses: 1),
     (depth_law, "window_of", lambda order, rate, masses: 1),
@@ -303,8 +306,8 @@ RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "widths_of", lambda n, q, rate, plan: Widths(3.0 * rate, 9.0)),
 )
 PARTS = (  # rows of all levels but the last, and then of that
-    (path_law, "MOST_ENTRIES", -1),
-    (rows_law, "parts_of", lambda first, last: [slice(0, first.size - 1), slice(0, first.size)]),
+    (joint_exp, "PLAN", replace(PLAN, most_held=-1)),
+    (rows_law, "parts_of", lambda first, *_: [slice(0, first.size - 1), slice(0, first.size)]),
 )
 FLOATS = LINE[RECORDS].astype(float)
 VALUES = FLOATS[[2, 1, 0]]
@@ -931,7 +934,7 @@ def group_cases() -> Iterator[tuple[str, Case]]:
 
 def own_group_cases() -> Iterator[tuple[str, Case]]:
     """Groups too large for the kernel of many, and those that are released as samples are."""
-    large = ((by_group, "SMALL_ENTRIES", 0), (few, "MOST", few.MOST))
+    large = ((by_group, "SMALL_ENTRIES", 0), (few, "PLAN", PLAN))
     q = LEVELS[2]
     yield (
         "quantile_by, few records of large groups",
@@ -2734,8 +2737,8 @@ def test_more_releases_that_are_broken_are_caught(name):
 def assert_is_caught(
     target: Any, attribute: str, fault: Callable[..., Any], noticed_by: tuple[str, ...]
 ) -> None:
-    most = few.MOST if target is few else -1
+    plan = PLAN if target is few else NO_FEW
     verdicts = {name: verdict_of(CASES[name]) for name in noticed_by}
-    with mock.patch.object(target, attribute, fault), mock.patch.object(few, "MOST", most):
+    with mock.patch.object(target, attribute, fault), mock.patch.object(few, "PLAN", plan):
         for name, verdict in verdicts.items():
             assert is_refused(CASES[name], verdict), name

@@ -13,7 +13,7 @@ from dpq_fast.data import passes
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws.joint import coarse, few
+from dpq_fast.laws.joint import coarse
 from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.orders import buckets as buckets_module
 from dpq_fast.orders import choice as choice_module
@@ -41,6 +41,8 @@ joint_exp = importlib.import_module("dpq_fast.mechanisms.joint_exp")
 BOUNDS = (-100.0, 100.0)
 Q = np.array([0.1, 0.5, 0.52, 0.9])
 
+pytestmark = pytest.mark.usefixtures("no_few")  # whose kernel makes no passes
+
 # Foresights that are wrong in one way or another: which buckets are collected.
 WRONG = {
     "nothing": lambda wanted: 0 * wanted,
@@ -49,12 +51,6 @@ WRONG = {
     "every other bucket": lambda wanted: (np.arange(BUCKETS + 1) % 2).astype(np.uint8),
     "no room": lambda wanted: wanted,
 }
-
-
-@pytest.fixture(autouse=True)
-def no_few(monkeypatch):
-    """No column is released by one call of a kernel, which makes no passes."""
-    monkeypatch.setattr(few, "MOST", -1)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws.joint import few
 from dpq_fast.orders import buckets as buckets_module
 from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders import dithered as dithered_module
@@ -287,8 +286,7 @@ def test_arrays_of_any_layout_are_gone_through(change):
     np.testing.assert_array_equal(x, before)
 
 
-def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
+def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch, no_few):
     monkeypatch.setattr(choice_module, "MANY_SORTED", 0)
     monkeypatch.setattr(selected_module, "FULL", 20)
     monkeypatch.setattr(buckets_module, "COLLECTED", 50)
@@ -649,8 +647,7 @@ def batches_of(x, sizes=(1, 10, 1000)):
 
 @pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"resolution": 0.25}], ids=str)
 @pytest.mark.parametrize("workers", [1, 3])
-def test_batches_have_the_law_of_their_records(options, workers, monkeypatch):
-    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
+def test_batches_have_the_law_of_their_records(options, workers, no_few):
     x = np.random.default_rng(12).normal(0, 5, 20_000)
     x[::50] = np.nan
     sample = Sample.from_batches(batches_of(x), BOUNDS, workers=workers, **options)

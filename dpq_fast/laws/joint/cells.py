@@ -11,11 +11,6 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import coarse as kernel
 from dpq_fast.laws.joint.leaves import Sums
 
-# A leaf is not made part of cells if it holds more than all else within so many leaves' nats, but
-# within so many nats at least, and no more than that are looked at. Among fewer leaves, those of a
-# few records would be that by chance, all over a column.
-LEAVES_AROUND, LEAST_AROUND, MOST_AROUND = 32.0, 0.5, 8.0
-
 
 class Tree(NamedTuple):
     """Cells of 1, 2, 4, ... leaves, those of each size ascending.
@@ -56,11 +51,10 @@ class Tree(NamedTuple):
         return least.min(axis=0), most.max(axis=0)
 
 
-def tree_of(leaves: Sums, rate: float, ranks: float) -> Tree:
-    """A tree that some leaves of about so many ranks grow into.
+def tree_of(leaves: Sums, rate: float, nats: float) -> Tree:
+    """A tree that some leaves grow into.
 
-    Those that hold more than all around them stay alone: paths stay in them at many levels, and
-    bends lose what a cell has around them.
+    Those that hold more than all within some nats around them stay alone: paths stay in them at
+    many levels, and bends lose what a cell has around them.
     """
-    nats = min(max(LEAVES_AROUND * rate * ranks, LEAST_AROUND), MOST_AROUND)
     return Tree(*kernel.tree(*leaves, rate, math.ceil(min(nats / rate, 2.0**61))))

@@ -13,12 +13,12 @@ from dpq_fast.laws.joint import path
 from dpq_fast.laws.joint.coarse import CoarseLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.laws.joint.plan import PLAN, Plan
-from dpq_fast.laws.joint.rows import Forward, parts_of
+from dpq_fast.laws.joint.rows import Forward
 from dpq_fast.laws.joint.widths import wide_of, widths_of
 from dpq_fast.laws.joint.zones import zones_of
 from dpq_fast.orders.order import WholeOrder
 
-# What all levels together may lose by cells, in nats; and their extent without a lattice.
+# What float64 can hold: what all levels may lose by cells, in nats; their extent without a lattice.
 MOST_LOST, LARGEST_EXTENT = 1e11, 2.0**700
 
 
@@ -33,35 +33,28 @@ def law_of(
     n, m = order.n, q.size
     extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
     if extreme or is_short(n + 1, m, plan):
-        return PathLaw(order, q, rate, forward)
-    guess = path.first_window(order, q, rate)
+        return PathLaw(order, q, rate, forward, plan=plan)
+    guess = path.first_window(order, q, rate, plan)
     if is_short(2 * guess + 1, m, plan):
-        return PathLaw(order, q, rate, forward, guess=guess)
+        return PathLaw(order, q, rate, forward, guess=guess, plan=plan)
     first, count = kernel.windows(q, n, guess)[2:]
     whole = targets(q, n)[0]
-    narrow, ranks = path.first_narrow(q, n, rate, guess), int(count.sum())
+    narrow, ranks = path.first_narrow(q, n, rate, guess, plan), int(count.sum())
     widths = widths_of(n, q, rate, plan)
     are_single = widths.nats < rate * plan.least_ranks
     if (
         ranks > plan.most_records
         and zones_of(order, whole, whole, first, count, rate, plan)[0].most == 1
     ):
-        are_single |= bool(narrow.mean() <= plan.most_narrow)
+        are_single |= narrow <= plan.most_narrow
     tied = (are_single or not order.scans) and _is_tied(order, q, narrow, guess)
-    if are_single and not tied and _may_be_narrow(n, q, narrow):
-        few = n <= plan.ranks_each_level * m and m * (n + 1) <= plan.most_whole
+    if are_single and not tied:
         try:
-            return PathLaw(order, q, rate, forward, guess=guess, narrow=not few)
+            return PathLaw(order, q, rate, forward, guess=guess, most=plan.most_held, plan=plan)
         except path.TooWide:  # gaps draw paths far away
             pass
     wide = wide_of(n, q, rate, widths, plan) if tied else None
     return CoarseLaw(order, q, rate, forward, guess, widths=wide or widths, plan=plan)
-
-
-def _may_be_narrow(n: int, q: NDArray[np.float64], window: NDArray[np.int64]) -> bool:
-    """Whether rows of `PathLaw` are not too many, or there at some levels at a time."""
-    first, last = kernel.windows(q, n, window)[:2]
-    return int((last - first).sum()) <= path.MOST_GROWN or len(parts_of(first, last)) > 1
 
 
 def is_short(ranks: int, m: int, plan: Plan) -> bool:
@@ -69,11 +62,9 @@ def is_short(ranks: int, m: int, plan: Plan) -> bool:
     return m * ranks <= (plan.short_entries if ranks <= plan.short_row else plan.few_entries)
 
 
-def _is_tied(
-    order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64], reach: int
-) -> bool:
+def _is_tied(order: WholeOrder, q: NDArray[np.float64], window: int, reach: int) -> bool:
     """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
-    if (window >= reach).all():
+    if window >= reach:
         return False
-    places = kernel.probes(q, order.n, window)
+    places = kernel.probes(q, order.n, np.full(q.size, window))
     return bool((order.log_spans(places) == -math.inf).any())

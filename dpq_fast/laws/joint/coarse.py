@@ -73,9 +73,9 @@ from dpq_fast.laws.joint.zones import zones_of
 from dpq_fast.orders.blocks import Zone
 from dpq_fast.orders.order import WholeOrder
 
-# A power of two: the extent without a lattice is scaled to this.
+# What float64 can hold: the extent without a lattice is scaled to this power of two.
 LARGEST_VOLUME = 860
-# What ln of a probability is off by, at most.
+# Part of the proof: what ln of a probability is off by, at most.
 ROUNDING = 1e-6
 
 
@@ -138,7 +138,7 @@ class CoarseLaw:
             self._collect(reach)
             self._fill()
             return
-        reach = path.first_window(order, q, rate) if guess is None else guess
+        reach = path.first_window(order, q, rate, plan) if guess is None else guess
         while not (self._collect(reach) and self._fill()):
             reach = self._wider(reach)
 
@@ -166,14 +166,14 @@ class CoarseLaw:
             zones = zones_of(self._order, *around, begin, count, rate, self._plan, widths.growth)
         self._exact = zones[-1].most < 2
         ranks = max(1.0, min(widths.nats / rate, 2.0**62))
-        made = leaves_of(self._order, zones, ranks, rate, self._shift)
+        made = leaves_of(self._order, zones, ranks, rate, self._shift, self._plan)
         if made is None:
             return False
         self._leaves, sums = made
         self._low, self._high = _within(sums.least, sums.most, first, last)
         if (self._low >= self._high).any():
             return False
-        self._tree = tree_of(sums, rate, self._leaves.ranks)
+        self._tree = tree_of(sums, rate, self._plan.around)
         self._leaves.known = Sums(*self._tree[1:])
         return True
 
@@ -362,19 +362,19 @@ class CoarseLaw:
     @cached_property
     def _single(self) -> PathLaw | None:
         """By rows of single ranks, if these fit in memory: ties may make them far longer."""
-        order, q, rate, reach = self._order, self._q, self._rate, self._reach
-        window = path.first_narrow(q, order.n, rate, min(reach, order.n))
-        if int(np.minimum(2 * window + 1, order.n + 1).sum()) > self._plan.most_single:
+        order, q, rate, plan = self._order, self._q, self._rate, self._plan
+        window = path.first_narrow(q, order.n, rate, min(self._reach, order.n), plan)
+        if q.size * min(2 * window + 1, order.n + 1) > plan.most_single:
             return None
         try:
-            return PathLaw(order, q, rate, self._forward, most=self._plan.most_single)
+            return PathLaw(order, q, rate, self._forward, most=plan.most_single, plan=plan)
         except path.TooWide:
             return None
 
     @cached_property
     def _law(self) -> PathLaw:
         """The same, however long they are."""
-        return PathLaw(self._order, self._q, self._rate, self._forward)
+        return PathLaw(self._order, self._q, self._rate, self._forward, plan=self._plan)
 
 
 def _are_alone(cell: NDArray[np.intp]) -> NDArray[np.bool_]:

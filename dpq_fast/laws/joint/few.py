@@ -18,49 +18,33 @@ from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.laws.depth import window_for
 from dpq_fast.laws.joint.outside import Outside
-from dpq_fast.laws.joint.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
+from dpq_fast.laws.joint.path import CERTIFICATE, PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.orders.order import public_volume
 from dpq_fast.orders.sorted import SortedOrder
-
-# More records than that are never few, nor are those of more row entries; and the most entries that
-# there is room for, which all ranks of all levels have.
-MOST, MOST_ENTRIES, ROOM = 2**17, 2**17, 2**20
-# Of records in order, whose windows are found without a look at all of them; and for single levels.
-MOST_ORDERED, MOST_FLIPPED = 2**16, 2**12
-# From so many on, those around the targets alone are laid out.
-LEAST_HELD = 1500
-# The networks of the kernel that releases them sort up to so many.
-MOST_NETWORKED = 64
-# Nats by which windows may be wider than is foreseen: in all, and for each level.
-MARGIN = 1.25, 4.0
-# What is outside of windows weighs e^-SPARE of what is inside, or a few times that. A draw that is
-# decided there takes all rows 2m times, so that this is for so many entries at most; for more,
-# windows are as wide as those of `PathLaw`.
-SPARE, LIGHT_PROBLEM = 10.0, 2**14
 
 
 def are_few_paths(n: int, m: int, rate: float) -> bool:
     """Whether so many records are few, for the law of m levels together."""
-    if n > MOST or m * (n + 1) > ROOM:
+    if n > PLAN.most_few or m * (n + 1) > PLAN.few_room:
         return False
-    return m * min(n + 1, 2 * held_of(n, m, rate) + 1) <= MOST_ENTRIES
+    return m * min(n + 1, 2 * held_of(n, m, rate) + 1) <= PLAN.most_few
 
 
 def held_of(n: int, m: int, rate: float) -> int:
     """How far from targets intervals are laid out: about as far as windows; n for all of them."""
-    if n < LEAST_HELD:
+    if n < PLAN.least_held:
         return n
-    share, each = MARGIN
-    held = share * (spare_of(n, m) + m * (math.log1p(n * rate) + each)) / (2.0 * rate)
+    held = (spare_of(n, m) + m * (math.log1p(n * rate) + PLAN.held_farther)) / (2.0 * rate)
     return math.ceil(min(held, float(n)))
 
 
 def spare_of(n: int, m: int) -> float:
     """By how many nats what is outside of windows weighs less; inf where they have all ranks."""
     entries = (n + 1) * m
-    if entries <= SMALL_PROBLEM:
+    if entries <= PLAN.small_entries:
         return math.inf
-    return SPARE if entries <= LIGHT_PROBLEM else CERTIFICATE
+    return PLAN.light_spare if entries <= PLAN.light_entries else CERTIFICATE
 
 
 def draw_path(
@@ -111,7 +95,8 @@ def draw_points(
 
 def most_of_flips(rates: NDArray[np.float64], lattice: Lattice) -> int:
     """How many records are few, for the laws of single levels: their windows hold all of them."""
-    return min(MOST, MOST_FLIPPED, int(window_for(float(lattice.points), max(rates.tolist()))))
+    window = window_for(float(lattice.points), max(rates.tolist()))
+    return min(PLAN.most_few, int(window))
 
 
 def draw_flips(
@@ -127,7 +112,5 @@ def draw_flips(
 
 
 def _sorted(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values in order, but for those that the kernel's networks sort in no time."""
-    if values.size <= MOST_NETWORKED or is_sorted(values):
-        return values
-    return np.sort(values)
+    """Values in order."""
+    return values if is_sorted(values) else np.sort(values)

@@ -14,17 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast.laws.joint.plan import PLAN, Plan
 from dpq_fast.orders.blocks import Blocks, Zone, blocks, intervals
 from dpq_fast.orders.dithered import DitheredOrder
 from dpq_fast.orders.order import CutOrder, WholeOrder
-
-# About so many blocks are looked at, at once.
-BLOCKS_AT_ONCE = 2**16
-# Leaves whose blocks are not kept are halved while that leaves them so many times as many ranks as
-# blocks have, and while there are no more leaves than that.
-BLOCKS_EACH, MOST_LEAVES = 8, 2**18
-# Up to so many leaves of one rank each are intervals between records.
-MOST_SINGLE = 2**20
 
 
 class Sums(NamedTuple):
@@ -100,13 +93,17 @@ class BlockLeaves(Leaves):
         The first ranks of segments; a leaf is of one.
     ranks : float
         Blocks of a leaf begin at ranks between two multiples of this.
+    at_once : int
+        About so many blocks are looked at, at once.
     """
 
-    def __init__(self, given: Blocks, segments: NDArray[np.int64], ranks: float) -> None:
-        self._given, self.ranks = given, ranks
+    def __init__(
+        self, given: Blocks, segments: NDArray[np.int64], ranks: float, at_once: int
+    ) -> None:
+        self._given, self.ranks, self._at_once = given, ranks, at_once
         self.blocks = given.least.size
         starts = np.ones(self.blocks + 1, dtype=bool)
-        for later in _some_at_once(self.blocks - 1, BLOCKS_AT_ONCE):
+        for later in _some_at_once(self.blocks - 1, at_once):
             some = slice(later.start, later.stop + 1)
             leaf = np.floor(given.least[some] / ranks)
             # a block on the border of a segment is one of it, too: nothing lies before the next
@@ -125,7 +122,7 @@ class BlockLeaves(Leaves):
         least, most = given.least[start[:-1]], given.most[start[1:] - 1]
         rho = least + (most - least) // 2
         sums = Sums(least, most, *(np.empty(leaves) for _ in range(3)))
-        some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
+        some = np.searchsorted(start, np.arange(0, start[-1], self._at_once))
         for first, last in pairwise(np.unique(np.append(some, leaves)).tolist()):
             edges = start[first : last + 1]
             piece = slice(edges[0], edges[-1])
@@ -152,10 +149,15 @@ class PartLeaves(Leaves):
     """
 
     def __init__(
-        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float
+        self,
+        order: DitheredOrder,
+        zones: Sequence[Zone],
+        ranks: float,
+        rate: float,
+        plan: Plan = PLAN,
     ) -> None:
-        shortest = BLOCKS_EACH * zones[0].most
-        while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= MOST_LEAVES * ranks:
+        shortest = plan.blocks_each * zones[0].most
+        while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= plan.most_leaves * ranks:
             ranks /= 2
         self._parts, self.ranks = order.parts(zones, ranks, rate), ranks
         self.blocks, self.longest = self._parts.parts, self._parts.longest
@@ -189,16 +191,16 @@ def leaves_of(
     ranks: float,
     rate: float,
     shift: int,
+    plan: Plan = PLAN,
 ) -> tuple[Leaves, Sums] | None:
     """Leaves of all outputs whose rank is in some zones, and their sums; None if there are none.
 
     A single zone that has a `most` of 1 is cut at all records. See `BlockLeaves`; sums of numbers,
     which are not on a lattice, are those of widths times 2^shift.
     """
-    are_few = ranks <= 1.0 and zones[-1].ranks.sum() <= MOST_SINGLE  # for each rank a leaf
-    in_parts = zones[0].most > 1 or not (order.scans or are_few)
+    in_parts = zones[0].most > 1 or not order.scans
     if isinstance(order, DitheredOrder) and order.n and in_parts:
-        made = PartLeaves(order, zones, ranks, rate)
+        made = PartLeaves(order, zones, ranks, rate, plan)
         return (made, made.sums()) if made.blocks else None
     if zones[0].most < 2 or not order.n:
         given = intervals(order, zones[-1])
@@ -207,7 +209,7 @@ def leaves_of(
         given = blocks(order, zones)
     if not given.least.size:
         return None
-    leaves = BlockLeaves(given, zones[-1].first, ranks)
+    leaves = BlockLeaves(given, zones[-1].first, ranks, plan.at_once)
     return leaves, leaves.sums(rate, shift)
 
 

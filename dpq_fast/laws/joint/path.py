@@ -11,12 +11,11 @@ together weigh at most exp(-2cR) V, V the measure of all outputs. That says wher
 all: intervals within reach are collected.
 
 **Windows.** Of the paths within reach most stay far nearer: v is about a random walk of steps 1/c
-that returns, a bridge, and strays by some sqrt(m/2)/c, by less after its first levels and before
-its last ones. The forward pass runs inside windows ``|r - Q_j| <= W_j``, and what leaves them
-within reach weighs at most U, the sum over the same chain of intervals in any order, in cells
-(`csrc/stray.h`), level by level. Of cells, the records at their ends are all that it takes. Both
-bounds are to be below 2^-64 of what the windows hold: then W_j is the reach or less, 1/4 of it for
-30 levels and 1/25 for 1,000.
+that returns, a bridge, and strays by some sqrt(m/2)/c. The forward pass runs inside windows
+``|r - Q_j| <= W``, and what leaves them within reach weighs at most U, the sum over the same chain
+of intervals in any order, in cells (`csrc/stray.h`), level by level. Of cells, the records at their
+ends are all that it takes. Both bounds are to be below 2^-64 of what the windows hold: then W is
+the reach or less, 1/4 of it for 30 levels and 1/25 for 1,000.
 
 What lies outside is not lost: with B = exp(-2cR) V + U, a draw is decided by the full law with
 probability B / (Z_inside + B), so outputs follow it exactly.
@@ -37,63 +36,16 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import stray
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.laws.joint.outside import Outside
-from dpq_fast.laws.joint.rows import (
-    MOST_ENTRIES,
-    Forward,
-    Rows,
-    parts_of,
-    points_inside,
-    rows_of,
-    scan_of,
-)
+from dpq_fast.laws.joint.plan import PLAN, Plan
+from dpq_fast.laws.joint.rows import Forward, Rows, points_inside, rows_of, scan_of
 from dpq_fast.orders.order import Intervals, Order, WholeOrder
 
-# ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
-# does what leaves them within reach.
+# Part of the proof, as are those that follow: ln of the certificate. What is out of reach weighs
+# less than 2^-64 of what windows hold, and so does what leaves them within reach.
 CERTIFICATE = 64.0 * math.log(2.0)
-# The first window's guess, in nats: see `first_window`. Tuned so that most guesses are enough.
-TYPICAL_SAVING = 1.6
-GUESS_MARGIN = 0.9
-# Up to this many row entries, windows cost more than they save.
-SMALL_PROBLEM = 512
-# Windows inside of the reach are worth their certificate if they save so many row entries.
-WORTH = 8192
-# Their first guess, for a walk over even gaps: nats to spare, in all and for each level's gaps; and
-# where a rank is more than a nat, and gaps do not even out.
-SPARE, SPARE_EACH, SPARE_STEEP = 5.0, 0.01, 0.012
-# Slopes of a walk that strays, as shares of c: one of them is nearly the likeliest.
-SLOPES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# So many levels and more have windows of their own each, with so many nats more to spare; by so
-# many steps of Newton's method.
-SHAPED, SPARE_SHAPED, NEWTON = 64, 3.0, 5
-# More than is asked for, when windows are to be wider. If they lack so many times as many nats as
-# they have, paths are elsewhere.
-ASKED, DRAWN, HOPELESS = 1.5, 1.25, 4.0
-# Of that many and more, where rows are long, those of cells take less than wider windows do.
-LACKING = 0.25
-# The most cells on one side of a target.
-MOST_CELLS = 2**19
-# Guesses at windows before all within reach is taken.
-GUESSES = 4
-# Cells outside of windows lose so large a share of what paths pay to be there; or the second one,
-# as if wide gaps made up for some, where from so many to so many times as much is missing as
-# windows have.
-SHARES, COARSE = (0.75, 0.25), (0.15, 8.0)
 # Ranks by which windows are wider than they are said to be.
 REST = 3
-# What is within reach, but outside of windows, is read for some levels after another, about so many
-# ranks at a time.
-READ_AT_ONCE = 2**19
-# Records between cells are read alone where all that is within reach is so many times as much.
-APART = 2
-# If it is no more than so many ranks, it is read once, with what is inside.
-HELD = 2**20
-# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are.
-MOST_WIDE, MOST_GROWN = 2**20, 2**23
-# Of more levels than that all together lose no more by cells: so these are narrower, and entries go
-# by the square of how many levels there are.
-MOST_LEVELS = 1024
-# Largest loss per rank that the certificate is for.
+# Largest loss per rank that the bound on what leaves windows is for (`csrc/stray.h`).
 STEEPEST = 8.0
 
 
@@ -120,10 +72,10 @@ class PathLaw:
         W, for tests: forced, of all levels or of each. Of all, it is the reach if none is given.
     guess : int, optional
         The first R to try; by default `first_window`.
-    narrow : bool
-        Give up where windows would have to be much wider than guessed, and rows long.
     most : int, optional
         Give up where rows would have more ranks.
+    plan : Plan
+        Whatever else decides the cost.
 
     Attributes
     ----------
@@ -133,7 +85,7 @@ class PathLaw:
     Raises
     ------
     TooWide
-        If `narrow` or `most` asks for it.
+        If `most` asks for it.
     """
 
     def __init__(
@@ -145,14 +97,14 @@ class PathLaw:
         reach: int | None = None,
         window: int | NDArray[np.int64] | None = None,
         guess: int | None = None,
-        narrow: bool = False,
         most: int | None = None,
+        plan: Plan = PLAN,
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
         self._forward = forward
-        self._narrow, self._most = narrow, most
+        self._most, self._plan = most, plan
         self._log_volume = order.log_volume(q.size)
         self._held: Intervals | None = None  # what windows hold, if that was read at once
         self._rows: Rows | None = None
@@ -161,7 +113,7 @@ class PathLaw:
         if reach is not None:
             self._run(reach, window)
         else:
-            reach = first_window(order, q, rate) if guess is None else guess
+            reach = first_window(order, q, rate, plan) if guess is None else guess
             self._run(reach)
             while not self._certified(self._log_beyond):
                 reach = self._wider(reach)
@@ -194,84 +146,56 @@ class PathLaw:
         self._log_beyond = -math.inf
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
-        m, within = self._q.size, np.full(self._q.size, reach)
+        m = self._q.size
+        is_given = window is not None
         if window is None:
-            guess = first_narrow(self._q, n, self._rate, reach)
-        else:
-            guess = np.full(m, window)
+            window = first_narrow(self._q, n, self._rate, reach, self._plan)
+        inside = np.full(m, window)
         self._held = None
         if m > 1:  # what single levels read was collected for all of them
             self._order.prepare(first, count)
-        most = HELD if (guess < within).any() else MOST_ENTRIES
-        if m == 1 or int(count.sum()) <= most:
+        if m == 1 or int(count.sum()) <= self._plan.most_held:
             self._held = self._order.intervals(first, count)
-        if window is None and (guess < within).any():
-            log_strayed = self._run_narrow(guess, within, reach)
+        is_narrow, log_strayed = (inside < reach).any(), -math.inf
+        if is_narrow and not is_given:
+            log_strayed = self._run_narrow(inside, reach)
         else:
-            self._run_inside(guess)
-            log_strayed = -math.inf
-            if (guess < reach).any():
-                log_strayed = self._log_strayed(guess, reach, SHARES[0])
+            self._run_inside(inside)
+            if is_narrow:
+                log_strayed = self._log_strayed(inside, reach)
         self._log_bound = _log_add(self._log_beyond, log_strayed)
         self._log_escape = self._log_bound
         if self._log_bound > -math.inf:
             self._log_escape -= _log_add(self._log_bound, self._log_inside)
 
-    def _run_narrow(self, guess: NDArray[np.int64], within: NDArray[np.int64], reach: int) -> float:
-        """Forward pass inside windows with a certificate, or within reach.
+    def _run_narrow(self, window: NDArray[np.int64], reach: int) -> float:
+        """Forward pass inside windows that have a certificate, or else within reach.
 
-        What narrow windows hold bounds what wider ones do: rows are computed for the guess, and for
-        the windows that are found.
+        Windows are as guessed, or twice as wide, and twice that, up to half the reach; and as long
+        as that may do: what leaves windows of W hardly weighs less by more than 2c W, twice as far.
 
         Returns
         -------
         float
             ln of at most what leaves the windows within reach; infinite if reach is too small.
         """
-        m, share, window = self._q.size, SHARES[0], guess
+        guess = window
         self._run_inside(guess)
-        if self._rows is None:  # a tie wider than the window
-            self._run_inside(within)
-            return -math.inf
-        if not self._certified(self._log_beyond):
-            return math.inf
-        may_give_up = self._narrow and m * min(2 * reach, self._order.n) > MOST_WIDE
-        are_long = 2 * int(guess.sum()) > MOST_WIDE
-        for _ in range(GUESSES):
-            log_strayed = self._log_strayed(window, reach, share)
-            missing = CERTIFICATE + log_strayed - self._log_inside
-            widest = self._rate * float(window.max())
-            is_first = window is guess
-            if may_give_up and are_long and is_first and missing > LACKING * widest:
-                raise TooWide
-            if share > SHARES[1] and COARSE[0] * widest < missing < COARSE[1] * widest:
-                share = SHARES[1]
-                log_strayed = self._log_strayed(window, reach, share)
-                missing = CERTIFICATE + log_strayed - self._log_inside
+        if self._rows is not None:  # no tie is wider than the window
+            if not self._certified(self._log_beyond):
+                return math.inf
+            log_strayed = self._log_strayed(window, reach)
+            while not self._certified(log_strayed) and (4 * window < reach).all():
+                if not self._certified(log_strayed - 2.0 * self._rate * int(window.max())):
+                    break
+                window = 2 * window  # which hold no less
+                log_strayed = self._log_strayed(window, reach)
             if self._certified(log_strayed):
                 if window is not guess:
                     self._run_inside(window)
                 return log_strayed
-            if missing > HOPELESS * widest:
-                break
-            more = _wider_by(m, widest, missing) / widest
-            window = np.minimum(window + np.ceil(more * window).astype(np.int64), within)
-            if (window >= within).all():
-                break
-            if self._narrow and self._are_too_long(window):
-                raise TooWide
-        if may_give_up:
-            raise TooWide
-        self._run_inside(within)
+        self._run_inside(np.full_like(window, reach))
         return -math.inf
-
-    def _are_too_long(self, window: NDArray[np.int64]) -> bool:
-        """Whether rows have so many entries that those of cells take less."""
-        m, entries = self._q.size, 2 * int(window.sum())
-        if entries <= MOST_GROWN or entries > MOST_GROWN * (m / MOST_LEVELS) ** 2:
-            return entries > MOST_GROWN
-        first, last = intervals_kernel.windows(self._q, self._order.n, window)[:2]
-        return len(parts_of(first, last)) == 1  # all in memory
 
     def _run_inside(self, window: NDArray[np.int64]) -> None:
         """Forward pass inside windows."""
@@ -280,20 +204,21 @@ class PathLaw:
         if self._most is not None and int((last - first + 1).sum()) > self._most:
             raise TooWide
         self._rows = rows_of(
-            self._order, self._q, self._rate, first, last, self._forward, self._held
+            self._order, self._q, self._rate, first, last, self._forward, self._held, self._plan
         )
         self._log_inside = -math.inf if self._rows is None else self._rows.log_total
 
-    def _log_strayed(self, window: NDArray[np.int64], reach: int, share: float) -> float:
+    def _log_strayed(self, window: NDArray[np.int64], reach: int) -> float:
         """ln of at most what leaves windows within reach."""
         n, m = self._order.n, self._q.size
+        share = self._plan.lost_beyond
         cells = stray.cells(int(window.max()), reach + REST, self._rate, m, share)
         strayed = stray.Strayed(self._q, n, self._rate, *cells, window)
         if self._held is not None:
             strayed.add(m, *self._held)
             return strayed.log_weight
         ranks = int(intervals_kernel.windows(self._q, n, reach)[3].sum())
-        are_few = APART * 2 * cells[1].size * m < ranks
+        are_few = 2 * cells[1].size * m < ranks
         if not (are_few and self._add_borders(strayed)):
             self._add_all(strayed, reach)
         return strayed.log_weight
@@ -326,12 +251,12 @@ class PathLaw:
                 strayed.add_borders(records[np.clip(at, 0, count[s], out=at) + start[s]])
 
     def _some_at_once(self, reach: int) -> Iterator[slice]:
-        """Levels, some after another, that have about READ_AT_ONCE ranks within reach.
+        """Levels, some after another, that have about `plan.at_once` ranks within reach.
 
         Or more, where neighbors share what is within reach.
         """
         new = np.minimum(np.diff(self._q * self._order.n, prepend=-math.inf), 2.0 * reach)
-        batch = np.cumsum(new) // max(READ_AT_ONCE, 4 * reach)
+        batch = np.cumsum(new) // max(self._plan.at_once, 4 * reach)
         edges = np.flatnonzero(np.diff(batch)) + 1
         for start, stop in pairwise([0, *edges.tolist(), self._q.size]):
             yield slice(start, stop)
@@ -453,19 +378,19 @@ def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     return max(rate * n * float(q[-1] - q[0]) / (q.size - 1), 1e-300) if q.size > 1 else math.inf
 
 
-def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
+def first_window(order: Order, q: NDArray[np.float64], rate: float, plan: Plan = PLAN) -> int:
     """A guess at W from a few order statistics; a wrong one costs a second pass, no more.
 
     Paths within `reach` of every target deviate by at most 2 reach per level, and weigh at least
     the product of the spans times exp(-c deviation). Where reach is about 1/c, most of them
-    deviate less: by TYPICAL_SAVING / c per level.
+    deviate less: by `plan.typical_saving` / c per level.
     """
     n, m = order.n, q.size
-    if n == 0 or (n + 1) * m <= SMALL_PROBLEM:  # an empty sample has no spans to look at
+    if n == 0 or (n + 1) * m <= plan.small_entries:  # an empty sample has no spans to look at
         return n
     nearest = _nearest(n, rate)
     log_mass = float(_log_masses(order, q, rate, np.full(m, nearest)).sum())
-    log_mass += m * _saving(rate, nearest) - GUESS_MARGIN
+    log_mass += m * _saving(rate, nearest, plan) - plan.guess_margin
     if n < 2 * nearest * m:
         log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
     return _window_for(order, rate, order.log_volume(m) - log_mass)
@@ -489,73 +414,29 @@ def likely_reaches(n: int, rates: NDArray[np.float64]) -> float:
     return likely_reach(n, 1, float(rates.min()) / 2.0)
 
 
-def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> NDArray[np.int64]:
-    """A guess at W for each level, as for records spread evenly; `reach` if that saves little.
+def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int, plan: Plan) -> int:
+    """A guess at W, as for records spread evenly; `reach` if that saves little.
 
     A walk of m + 1 steps, each of a density like ``exp(-c |v|)``, returns to 0 having been beyond W
-    with a probability of about ``exp(-2 W s - m ln(1 - s^2 / c^2))`` for the best slope s; and
-    after j of them, with slopes s and t before and after that, of
-    ``exp(-W (s + t) - j ln(1 - s^2 / c^2) - (m + 1 - j) ln(1 - t^2 / c^2))``.
+    with a probability of about ``exp(-2 W s - m ln(1 - s^2 / c^2))`` for the best slope s.
     """
     m = q.size
-    within = np.full(m, reach)
-    if m * (min(2 * reach, n) + 1) <= WORTH or rate > STEEPEST:
-        return within
+    if m * (min(2 * reach, n) + 1) <= plan.worth or rate > STEEPEST:
+        return reach
     # bounds do not know that paths ascend: by a factor for each level where targets are close
     gap = n * float(q[-1] - q[0]) / max(m - 1, 1)
-    each = SPARE_EACH + SPARE_STEEP * rate**2 - math.log1p(-0.5 * math.exp(-rate * gap))
-    nats = CERTIFICATE + SPARE + m * each + (SPARE_SHAPED if m >= SHAPED else 0.0)
-    window = _widest(m, nats) / rate
-    if m * (min(2 * reach, n) - 2.0 * window) <= WORTH:
-        return within
-    if (reach - window) * rate / stray.WIDEST > MOST_CELLS:  # ties by counts of their own
-        return within
-    cells = stray.cells(math.ceil(window), reach + REST, rate, m, SHARES[0])[1].size
+    nats = CERTIFICATE + plan.spare - m * math.log1p(-0.5 * math.exp(-rate * gap))
+    slopes = np.arange(1, 20) / 20.0  # as shares of c: one of them is nearly the best
+    window = float(((nats - m * np.log1p(-slopes * slopes)) / (2.0 * slopes)).min()) / rate
+    if m * (min(2 * reach, n) - 2.0 * window) <= plan.worth:
+        return reach
+    if (reach - window) * rate / stray.WIDEST > plan.most_strayed:  # ties by counts of their own
+        return reach
+    cells = stray.cells(math.ceil(window), reach + REST, rate, m, plan.lost_beyond)[1].size
     saved = min(2 * reach, n) - 2.0 * window - 2 * cells
-    if m * saved <= WORTH or cells > MOST_CELLS:
-        return within
-    return np.minimum(np.ceil(walk_of(m, nats) / rate).astype(np.int64), reach)
-
-
-def walk_of(m: int, nats: float) -> NDArray[np.float64]:
-    """How far a walk may be after 1, ..., m of m + 1 steps if that costs so much, all in nats.
-
-    Where levels are few, as far as it may be anywhere.
-    """
-    widest = _widest(m, nats)
-    return np.full(m, widest) if m < SHAPED else _bridge(m, nats, widest)
-
-
-def _widest(m: int, nats: float) -> float:
-    """How far it may be, by the best slope."""
-    return min((nats - m * math.log1p(-s * s)) / (2.0 * s) for s in SLOPES)
-
-
-def _bridge(m: int, nats: float, widest: float) -> NDArray[np.float64]:
-    """How far a walk may be after 1, ..., m of m + 1 steps, in nats: `widest` at most.
-
-    The W for which ``nats - j ln(1 - s^2) - (m + 1 - j) ln(1 - t^2) = W (s + t)`` for the best
-    slopes, by Newton's method: less is left of it, and its slope is -(s + t), as W goes up.
-    """
-    before = np.arange(1.0, m + 1.0)
-    steps = np.stack((before, before[::-1]))
-    away = np.full(m, widest)
-    for _ in range(NEWTON):
-        slopes = away / (steps + np.hypot(steps, away))
-        left = nats - (steps * np.log1p(-slopes * slopes)).sum(axis=0) - away * slopes.sum(axis=0)
-        away += left / slopes.sum(axis=0)
-    return away
-
-
-def _wider_by(m: int, window: float, missing: float) -> float:
-    """By how much a window is to be wider, for a bound lower by what is missing; all in nats.
-
-    As much as a bridge says that it takes. A gap or a tie that draws paths far away does not do so
-    much farther out, mostly, but it may take some windows; and rows cost less than another bound.
-    """
-    slope = window / (m / 2.0 + math.hypot(m / 2.0, window))
-    by_bridge = min(ASKED * missing / (2.0 * slope), max(missing, window / 4.0))
-    return min(max(by_bridge, DRAWN * window * missing / CERTIFICATE), DRAWN * window)
+    if m * saved <= plan.worth or cells > plan.most_strayed:
+        return reach
+    return min(math.ceil(window), reach)
 
 
 def _nearest(n: int, rate: float) -> int:
@@ -563,9 +444,9 @@ def _nearest(n: int, rate: float) -> int:
     return max(1, math.ceil(min(1.0 / rate, n + 1.0)))
 
 
-def _saving(rate: float, nearest: int) -> float:
+def _saving(rate: float, nearest: int, plan: Plan) -> float:
     """By how much less than 2 reach most paths deviate at one level, in nats."""
-    return TYPICAL_SAVING * min(1.0, rate * nearest)
+    return plan.typical_saving * min(1.0, rate * nearest)
 
 
 def _log_masses(
@@ -600,15 +481,15 @@ def first_windows(
     order: Order, q: NDArray[np.float64], rates: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Guesses at W for laws of single levels: `first_window` for each alone."""
-    if order.n < SMALL_PROBLEM:
+    if order.n < PLAN.small_entries:
         return np.full(q.size, order.n)
     nearest = [_nearest(order.n, rate) for rate in rates.tolist()]
     log_masses = _log_masses(order, q, rates, np.array(nearest))
-    log_volume = order.log_volume(1) + GUESS_MARGIN
+    log_volume = order.log_volume(1) + PLAN.guess_margin
     laws = zip(rates.tolist(), nearest, log_masses.tolist(), strict=True)
     return np.array(
         [
-            _window_for(order, rate, log_volume - log_mass - _saving(rate, reach))
+            _window_for(order, rate, log_volume - log_mass - _saving(rate, reach, PLAN))
             for rate, reach, log_mass in laws
         ]
     )

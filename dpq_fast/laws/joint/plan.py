@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Plan:
-    """Choices of `choice`, `widths`, `zones` and `coarse`. Entries are cells or ranks of all rows.
+    """All choices but those of `fft`. Entries are cells or ranks of all rows.
 
     Those of one paragraph belong together; the comment before it says what they are for.
     """
@@ -26,9 +26,38 @@ class Plan:
     least_ranks: float = 2.5
     most_records: int = 3 * 2**20
     most_narrow: int = 10 * 2**10
-    # Then rows of all ranks: up to so many of them for each level, and so many entries.
-    ranks_each_level: int = 40
-    most_whole: int = 10 * 2**20
+
+    # The guess at the reach: by how many nats less than twice 1/c ranks most paths deviate at one
+    # level, and how many it has to spare. The kernel of few records has the same.
+    typical_saving: float = 1.6
+    guess_margin: float = 0.9
+    # Rows of single ranks. Up to so many entries, nothing is read to find out where paths are.
+    # Windows inside of the reach are worth their certificate if they save so many entries; at first
+    # they have so many nats more than it asks of evenly spread records.
+    small_entries: int = 512
+    worth: int = 2**13
+    spare: float = 20.0
+    # Cells outside of windows lose such a share of what paths pay to be there, and there are no
+    # more than so many on one side of a target.
+    lost_beyond: float = 0.75
+    most_strayed: int = 2**19
+    # Up to so many ranks, or entries, are held at once; of more, and of blocks, about so many are
+    # looked at, at a time.
+    most_held: int = 2**22
+    at_once: int = 2**16
+
+    # A few records, whose law is one call of a kernel: no more than so many, nor row entries
+    # inside of windows; and no more entries of all ranks than that. From so many on, those around
+    # targets alone are laid out, as if intervals had so many nats less each.
+    most_few: int = 2**17
+    few_room: int = 2**20
+    least_held: int = 1500
+    held_farther: float = 8.0
+    # Of so many entries of all ranks at most, what is outside of windows weighs so many nats less
+    # than what is inside: a draw that is decided there takes all rows 2m times. Of more, windows
+    # have the certificate of `PathLaw`.
+    light_spare: float = 10.0
+    light_entries: int = 2**14
 
     # What all steps may lose by cells, in nats; more of more levels than that, whose rows are long,
     # up to so many times as much. A step loses that for each squared nat of a cell, as measured,
@@ -39,17 +68,21 @@ class Plan:
     apart: float = 0.16
     crowded: float = 0.06
     # More for each nat that a path pays to be farther away, but less where targets are so close
-    # that several outputs are likely to share a cell: by nats between; as if all steps might lose
-    # that.
-    farther: float = 1.0
-    farther_each: float = 0.12
-    growth_loss: float = 24.0
+    # that several outputs are likely to share a cell: by nats between.
+    farther: float = 1.0 / 24.0
+    farther_each: float = 0.005
     # Cells are so much narrower and wider, by so many steps, as fits between targets.
     aligned: tuple[float, float, int] = (0.9, 1.1, 64)
     # No cell of several leaves has so many nats; those at targets have a little more than asked, as
     # not all of one width have as many ranks.
     widest: float = 64.0
     margin: float = 1.05
+    # A leaf that holds more than all else within so many nats stays alone.
+    around: float = 1.0
+    # Leaves whose blocks are not kept are halved while that leaves them so many times as many ranks
+    # as blocks have, and while there are no more leaves than that.
+    blocks_each: int = 8
+    most_leaves: int = 2**18
 
     # Where ties that are not dithered send paths anywhere, cells have `widest` nats at first, or
     # less, and at least so many, where signs in doubt would lose more nats than that. Blocks of

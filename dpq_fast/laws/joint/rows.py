@@ -13,7 +13,6 @@ however they are parted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -24,12 +23,9 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import KINDS, Scan
+from dpq_fast.laws.joint.plan import PLAN, Plan
 from dpq_fast.orders.blocks import segments
 from dpq_fast.orders.order import Intervals, Order
-
-# Up to so many entries are computed at once; of more, parts of so many new ones, or some more. An
-# entry that is given takes such a share of what one of a part does.
-MOST_ENTRIES, PART, GIVEN = 2**22, 2**20, 0.4
 
 Forward = Callable[[Scan], None]
 
@@ -231,6 +227,7 @@ def rows_of(
     last: NDArray[np.int64],
     forward: Forward,
     held: Intervals | None = None,
+    plan: Plan = PLAN,
 ) -> Rows | None:
     """The rows of levels q, each inside its window; None if one holds no interval.
 
@@ -247,9 +244,11 @@ def rows_of(
         Computes a scan's rows; if it is not ``Scan.forward``, all at once.
     held : Intervals, optional
         If they are held already; rows that are computed by parts read theirs again.
+    plan : Plan
+        How many entries are held, and computed, at once.
     """
     if forward is Scan.forward and q.size > 1:
-        parts = parts_of(first, last)
+        parts = parts_of(first, last, plan)
         if len(parts) > 1:
             try:
                 return _Parted(order, q, rate, first, last, parts)
@@ -261,7 +260,7 @@ def rows_of(
     return rows
 
 
-def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:
+def parts_of(first: NDArray[np.int64], last: NDArray[np.int64], plan: Plan = PLAN) -> list[slice]:
     """Levels of each part, those that are given included; of ranks first[j], ..., last[j].
 
     A part has at least as many new entries as are given. A single one where rows are few, or where
@@ -270,8 +269,8 @@ def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:
     m = first.size
     ends = np.append(0, np.cumsum(last - first + 1))  # entries up to each level
     parts, start, stop, given = [], 0, 0, 0
-    while ends[-1] > MOST_ENTRIES and stop < m:
-        new = max(PART, given, math.sqrt(GIVEN * given * float(ends[-1])))  # as all that is given
+    while ends[-1] > plan.most_held and stop < m:
+        new = max(plan.at_once, given)
         stop = min(int(np.searchsorted(ends, ends[start] + given + new)), m)
         if 4 * (ends[stop] - ends[start]) > ends[-1]:
             return [slice(0, m)]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dpq_fast.laws.joint.path import gap_of
 from dpq_fast.laws.joint.plan import Plan
 
-# Spans go up by so many steps at most, and only if growth is more than that.
-MOST_STEPS, TINY = 512, 1e-200
+# What float64 can hold: growth is none below that. And so that spans fit into memory at any rate,
+# they go up by so many steps at most.
+TINY, MOST_STEPS = 1e-200, 512
 
 
 class Widths(NamedTuple):
@@ -56,7 +57,7 @@ def widths_of(n: int, q: NDArray[np.float64], rate: float, plan: Plan) -> Widths
     widths = nats * np.linspace(*plan.aligned)
     part = np.diff(q) * n * rate / widths[:, np.newaxis] % 1.0
     nats = float(widths[(part**3 + (1.0 - part) ** 3).sum(axis=1).argmin()])
-    return Widths(nats, min(plan.farther, plan.farther_each * gap) / plan.growth_loss)
+    return Widths(nats, min(plan.farther, plan.farther_each * gap))
 
 
 def wide_of(

@@ -20,7 +20,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import cells as cells_law
-from dpq_fast.laws.joint import choice, coarse, leaves, path
+from dpq_fast.laws.joint import choice, coarse, path
 from dpq_fast.laws.joint import zones as zones_law
 from dpq_fast.laws.joint.coarse import CoarseLaw
 from dpq_fast.laws.joint.leaves import BlockLeaves, PartLeaves, leaves_of
@@ -207,7 +207,7 @@ def test_proposals_go_on_where_single_ranks_would_take_too_much_memory(monkeypat
 
 def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypatch):
     """By a guess they would fit."""
-    monkeypatch.setattr(path, "first_narrow", lambda q, n, rate, reach: np.full(q.size, 5))
+    monkeypatch.setattr(path, "first_narrow", lambda q, n, rate, reach, plan: 5)
     records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
     ranks = orders(monkeypatch, records, "lattice", "at once")
     size, laws = len(records), []
@@ -338,8 +338,7 @@ def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once
     whole = CoarseLaw(ranks, q, 0.3, **options)
     assert isinstance(whole._leaves, BlockLeaves)
     assert whole._leaves._start.size > 5 and whole._leaves.longest > 1
-    monkeypatch.setattr(leaves, "BLOCKS_AT_ONCE", at_once)
-    parts = CoarseLaw(ranks, q, 0.3, **options)
+    parts = CoarseLaw(ranks, q, 0.3, **options, plan=replace(PLAN, at_once=at_once))
     np.testing.assert_array_equal(parts._leaves._start, whole._leaves._start)
     for part, each in zip(parts._tree, whole._tree, strict=True):
         np.testing.assert_array_equal(part, each)
@@ -864,38 +863,16 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
     ranks = SortedOrder(x, None, (-100.0, 100.0))
     whole = choice.law_of(ranks, q, rate)
     assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
-    plan = replace(PLAN, most_whole=q.size * ranks.n)
+    plan = replace(PLAN, most_held=q.size * ranks.n // 3)
     law, exact = choice.law_of(ranks, q, rate, plan=plan), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):
-        PathLaw(ranks, q, rate, narrow=True)
+        PathLaw(ranks, q, rate, most=plan.most_held)
     even = SortedOrder(np.linspace(-99.0, 99.0, 3_000), None, (-100.0, 100.0))
     assert type(choice.law_of(even, q, rate, plan=plan)) is PathLaw
     drawn, expected = law.draw(rng, 400), exact.draw(rng, 400)
     for level in (0, 50, 200, 320, 399):
         assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
-
-
-def test_long_rows_of_single_ranks_give_way_by_the_first_guess_at_windows(monkeypatch):
-    """Wider windows would do, at more than cells cost."""
-    asked, strayed = [], PathLaw._log_strayed
-
-    def counted(self, window, reach, share):
-        asked.append(window)
-        return strayed(self, window, reach, share)
-
-    monkeypatch.setattr(PathLaw, "_log_strayed", counted)
-    q, x = np.linspace(0.0, 1.0, 402)[1:-1], np.random.default_rng(5).normal(0.0, 5.0, 3_000)
-    ranks = SortedOrder(np.sort(x), None, (-100.0, 100.0))
-    short = PathLaw(ranks, q, 2.0, narrow=True)
-    assert len(asked) > 1 and (short._windows[1] - short._windows[0]).mean() < 500
-    monkeypatch.setattr(path, "MOST_WIDE", 0)
-    asked.clear()
-    with pytest.raises(TooWide):
-        PathLaw(ranks, q, 2.0, narrow=True)
-    assert len(asked) == 1
-    monkeypatch.setattr(path, "LACKING", 0.8)
-    assert PathLaw(ranks, q, 2.0, narrow=True)._log_inside == short._log_inside
 
 
 def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
@@ -941,7 +918,7 @@ def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(mo
     q = np.arange(1, 101) / 101
     for rate in (0.02, 0.1):
         guess = path.first_window(ranks, q, rate)
-        half = path.first_narrow(q, ranks.n, rate, guess).mean()
+        half = path.first_narrow(q, ranks.n, rate, guess, PLAN)
         for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
             plan = replace(PLAN, most_records=0, most_scanned=0.0, most_narrow=most)
             assert type(choice.law_of(ranks, q, rate, plan=plan)) is law
@@ -977,7 +954,7 @@ def test_a_billion_tied_records_have_fine_points_of_their_own():
     ranks, q = many_tied(10**9, 60)
     law = choice.law_of(ranks, q, 2.5)
     assert isinstance(law, PathLaw) and law._log_escape <= -path.CERTIFICATE
-    guess = path.first_narrow(q, ranks.n, 2.5, path.first_window(ranks, q, 2.5))
+    guess = path.first_narrow(q, ranks.n, 2.5, path.first_window(ranks, q, 2.5), PLAN)
     assert (np.subtract(*law._windows[::-1]) <= 2.2 * guess).all()
 
 

@@ -4,6 +4,7 @@ But where there are so many that windows leave some of them out: then draws foll
 """
 
 import math
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpq_fast._kernels.scan import Scan
 from dpq_fast.laws.joint import few
 from dpq_fast.laws.joint.outside import Outside
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.laws.joint.rows import points_inside, rows_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.orders.order import log_volume
@@ -66,7 +68,7 @@ def test_few_records_are_drawn_as_by_their_law(function, name, monkeypatch):
             first = release(COLUMNS[name], q, rng=rng, **options)
             after = rng.bit_generator.state
             with monkeypatch.context() as changed:
-                changed.setattr(few, "MOST", -1)
+                changed.setattr(few, "PLAN", replace(PLAN, most_few=-1))
                 rng = np.random.default_rng(3)
                 again = release(COLUMNS[name], q, rng=rng, **options)
             assert np.array_equal(first, again), (form, q)
@@ -82,7 +84,7 @@ def test_few_records_make_no_law(monkeypatch):
 
     monkeypatch.setattr(JointExpLaw, "__init__", refused)
     options = dict(epsilon=1.0, bounds=(-100.0, 100.0))
-    most = few.MOST
+    most = PLAN.most_few
     for n in (0, 1, most):
         dpq.joint_exp(NORMAL[np.arange(n) % 100], [0.2, 0.5, 0.9], **options)
     for column, form in (
@@ -128,8 +130,7 @@ DISTINCT = np.sort(np.random.default_rng(1).permutation(40)[:30]).astype(float)
 def draws_inside(records, q, rate, lattice, spare, monkeypatch, size=6_000):
     """Outputs drawn inside of windows that leave out what weighs less by so many nats."""
     bounds = (0.0, float(lattice.points - 1))
-    monkeypatch.setattr(few, "SMALL_PROBLEM", 0)
-    monkeypatch.setattr(few, "SPARE", spare)
+    monkeypatch.setattr(few, "spare_of", lambda *_: spare)
     rng, q = np.random.default_rng(2), np.array(q)
     outputs = [few.draw_path(records, q, rate, bounds, lattice, rng) for _ in range(size)]
     return [tuple(output.astype(int).tolist()) for output in outputs]
@@ -162,8 +163,7 @@ def test_draws_inside_of_windows_follow_the_law_over_all_dithers(monkeypatch):
 
 def test_draws_inside_of_windows_follow_the_density(monkeypatch):
     x, q = np.array([0.5, 1.0, 1.25, 2.0, 3.0, 3.5, 4.0]), [0.3, 0.7]
-    monkeypatch.setattr(few, "SMALL_PROBLEM", 0)
-    monkeypatch.setattr(few, "SPARE", -2.0)
+    monkeypatch.setattr(few, "spare_of", lambda *_: -2.0)
     rng = np.random.default_rng(4)
     draws = [few.draw_path(x, np.array(q), 1.0, (0.0, 5.0), None, rng) for _ in range(6_000)]
     law = reference.joint_exp_law(x, q, epsilon=4.0, bounds=(0.0, 5.0), resolution=0)
@@ -319,10 +319,10 @@ def test_some_thousand_records_follow_the_law(spacing, ordered):
 
 
 def test_records_are_put_in_order_around_targets_where_they_are_many():
-    assert few.held_of(few.LEAST_HELD - 1, 1, 0.25) == few.LEAST_HELD - 1
     assert 100 < few.held_of(20_000, 1, 0.25) < 200 < few.held_of(20_000, 9, 0.25) < 600
     assert few.held_of(2_000, 1, 1e-6) == 2_000
-    assert few.are_few_paths(few.MOST, 7, 0.25) and not few.are_few_paths(few.MOST + 1, 1, 0.25)
+    assert few.are_few_paths(PLAN.most_few, 7, 0.25)
+    assert not few.are_few_paths(PLAN.most_few + 1, 1, 0.25)
     assert few.are_few_paths(30_000, 30, 0.25) and not few.are_few_paths(40_000, 30, 0.25)
     assert not few.are_few_paths(5_000, 300, 0.25)
 
@@ -340,7 +340,7 @@ def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
     for seed in range(200):
         few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
     assert len(escaped) <= 2
-    monkeypatch.setattr(few, "SPARE", -5.0)
+    monkeypatch.setattr(few, "spare_of", lambda *_: -5.0)
     for seed in range(5):  # a bound that is far too large is no trouble
         few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
     assert escaped  # there are windows

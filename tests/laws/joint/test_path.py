@@ -1,6 +1,7 @@
 """Windows made exact: the windowed law is the full law, the rare branch included."""
 
 import math
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.orders import choice as choice_module
 from dpq_fast.orders.sorted import SortedOrder
 
@@ -188,25 +190,13 @@ def test_windows_are_certified_and_small(m, rate):
     assert law.log_normalizer == pytest.approx(everything.log_normalizer, abs=1e-10)
 
 
-@pytest.mark.parametrize("m, rate", [(64, 0.3), (99, 0.01), (300, 0.05), (1_000, 2.0)])
-def test_each_level_has_the_window_that_a_bridge_takes(m, rate):
-    """By all pairs of slopes; and for levels evenly apart no window is wider than its own."""
-    q, n = np.arange(1, m + 1) / (m + 1), 10**9
-    windows = path_law.first_narrow(q, n, rate, math.ceil(5_000 / rate))
-    each = path_law.SPARE_EACH + path_law.SPARE_STEEP * rate**2
-    nats = path_law.CERTIFICATE + path_law.SPARE + path_law.SPARE_SHAPED + m * each
-    slope = np.linspace(0.01, 0.99, 197)
-    s, t = slope[:, np.newaxis], slope
-    for j in (1, 2, m // 5, m // 2, m):
-        lost = -j * np.log1p(-s * s) - (m + 1 - j) * np.log1p(-t * t)
-        assert windows[j - 1] * rate == pytest.approx(
-            ((nats + lost) / (s + t)).min(), rel=2e-3, abs=rate
-        )
-    np.testing.assert_array_equal(windows, windows[::-1])
-    first, last, _, _ = intervals.windows(q, n, windows)
-    whole = np.floor(q * n).astype(int)
-    assert (np.abs(whole - first - windows - 1) <= 1).all()
-    assert (np.abs(last - whole - windows - 2) <= 1).all()
+@pytest.mark.parametrize("m, rate", [(9, 0.5), (64, 0.3), (99, 0.01), (300, 0.05), (1_000, 2.0)])
+def test_windows_are_as_wide_as_the_best_slope_takes(m, rate):
+    q = np.arange(1, m + 1) / (m + 1)
+    window = path_law.first_narrow(q, 10**9, rate, math.ceil(5_000 / rate), PLAN)
+    slopes, nats = np.linspace(0.01, 0.99, 197), path_law.CERTIFICATE + PLAN.spare
+    best = ((nats - m * np.log1p(-slopes * slopes)) / (2.0 * slopes)).min()
+    assert window * rate == pytest.approx(best, rel=1e-2, abs=rate)
 
 
 def test_windows_of_other_levels_are_refused():
@@ -220,7 +210,7 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     order, q = SortedOrder(x, lattice, (-100.0, 100.0)), np.array([0.3, 0.6])
     expected = PathLaw(order, q, 0.25)
     windows, run = [], PathLaw._run
-    monkeypatch.setattr(path_law, "first_window", lambda order, q, rate: 1)
+    monkeypatch.setattr(path_law, "first_window", lambda order, q, rate, plan: 1)
     monkeypatch.setattr(
         PathLaw, "_run", lambda self, window: (windows.append(window), run(self, window))
     )
@@ -233,12 +223,16 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
 def read_order(name, way, monkeypatch):
     """An order of some records, by one of the ways to it: dithered in the last ones."""
     monkeypatch.setattr(choice_module, "SORTED_RECORDS", 0)
-    monkeypatch.setattr(path_law, "WORTH", 0)
     x = adversarial(name, 20_000)
     if way == "selected":
         x = np.random.default_rng(8).permutation(x)
     options = dict(resolution=1e-3) if way != "single" else dict(resolution=1e-6, dither=False)
     return Sample.of(x, (-100.0, 100.0), **options).order(np.random.default_rng(7))
+
+
+def refuse(law, strayed):
+    """As if an order would read all records."""
+    return False
 
 
 def without_records(order, monkeypatch):
@@ -254,18 +248,21 @@ def without_records(order, monkeypatch):
 def test_levels_read_some_after_another_have_the_same_law(name, way, some_first, monkeypatch):
     order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
     assert order.scans == (way == "selected")
-    ways = {"at once": 2**19, "some": 1_500, "apart": 0, "by intervals": 1_500, "held": 2**19}
-    laws = {}
+    ways = {"at once": 2**19, "some": 1_500, "apart": 2**19, "by intervals": 1_500, "held": 2**19}
+    laws, add_borders = {}, PathLaw._add_borders
     for each in reversed(ways) if some_first else ways:  # dither is drawn as asked for, and kept
         with monkeypatch.context() as patched:
-            patched.setattr(path_law, "READ_AT_ONCE", ways[each])
-            patched.setattr(path_law, "HELD", 2**20 if each == "held" else 0)
-            patched.setattr(path_law, "APART", 0 if each == "apart" else math.inf)
+            plan = replace(
+                PLAN, worth=0, at_once=ways[each], most_held=2**20 if each == "held" else 0
+            )
+            patched.setattr(PathLaw, "_add_borders", add_borders if each == "apart" else refuse)
             if each == "apart" and way != "selected":  # whose windows are collected
-                patched.delattr(PathLaw, "_add_all")
+                patched.setattr(
+                    PathLaw, "_add_all", lambda law, strayed, _: add_borders(law, strayed)
+                )
             if each == "by intervals":
                 without_records(order, patched)
-            laws[each] = PathLaw(order, q, 0.5)
+            laws[each] = PathLaw(order, q, 0.5, lambda scan: scan.forward(), plan=plan)  # all rows
     whole = laws["at once"]
     _, _, _, count = intervals.windows(q, order.n, path_law.first_window(order, q, 0.5))
     if way != "single" or name != "an atom at each bound":  # a tie wider than a window
@@ -290,9 +287,8 @@ def test_levels_are_read_each_once_and_few_ranks_at_a_time(q, n, reach, at_once)
     law = object.__new__(PathLaw)
     law._q, law._order = np.array(q), small_order([])
     law._order.n = n
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(path_law, "READ_AT_ONCE", at_once)
-        some = list(law._some_at_once(reach))
+    law._plan = replace(PLAN, at_once=at_once)
+    some = list(law._some_at_once(reach))
     assert [j for levels in some for j in range(len(q))[levels]] == list(range(len(q)))
     for levels in some:
         _, _, _, count = intervals.windows(law._q[levels], n, reach)
@@ -313,7 +309,6 @@ def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window,
 
 def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
     monkeypatch.setattr(choice_module, "SORTED_RECORDS", 0)
-    monkeypatch.setattr(path_law, "WORTH", 0)
     x = np.random.default_rng(3).normal(0.0, 5.0, 200_000)
     passes, fold = [], Chunks.fold
 
@@ -395,8 +390,8 @@ def test_many_levels_of_no_batches_have_an_answer():
 
 
 def test_a_reach_of_all_that_counts_can_hold_has_no_cells():
-    guess = path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51)
-    assert guess.tolist() == [2**51] * 2
+    guess = path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51, PLAN)
+    assert guess == 2**51
 
 
 @pytest.mark.parametrize("shape", ["normal", "cauchy", "narrow"])
@@ -430,12 +425,27 @@ def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them(monkeypat
     law = PathLaw(SortedOrder(x, None, (-100.0, 100.0)), q, rate)
     first, last = law._windows
     assert (last - first).sum() < 0.25 * n * m
-    assert len(bounded) > 2 and law._certified(law._log_bound - math.log(2.0))
+    assert len(bounded) > 1 and law._certified(law._log_bound - math.log(2.0))
     # rows are of the windows that the bound is for
-    window, reach, share = bounded[-1]
-    assert share == path_law.SHARES[-1] < bounded[0][2]
+    window, reach = bounded[-1]
     np.testing.assert_array_equal(law._windows, intervals.windows(q, n, window)[:2])
-    assert law._log_bound >= bound(law, window, reach, share)
+    assert law._log_bound >= bound(law, window, reach)
+
+
+def test_windows_are_not_doubled_where_that_does_not_do(monkeypatch):
+    """Many more records are tied than windows hold, and each bound takes longer than the last."""
+    n, m, rate = 5_000, 300, 0.5
+    x = np.sort(np.random.default_rng(5).binomial(80, 0.5, n)).astype(float)
+    q, bounded, bound = np.arange(1, m + 1) / (m + 1), [], PathLaw._log_strayed
+    monkeypatch.setattr(
+        PathLaw,
+        "_log_strayed",
+        lambda law, *windows: bounded.append(windows) or bound(law, *windows),
+    )
+    order = SortedOrder(x, Lattice.of((0.0, 80.0), 1.0, False), (0.0, 80.0))
+    law = PathLaw(order, q, rate, guess=n)
+    assert len(bounded) == 1 and 4 * bounded[0][0].max() < n
+    assert law._log_bound == -math.inf  # rows are of all ranks
 
 
 @pytest.mark.parametrize("rate", [3e-9, 2e-7, 4e-6])

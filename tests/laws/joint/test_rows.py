@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +20,9 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.laws.joint import path as path_law
 from dpq_fast.laws.joint import rows as rows_law
 from dpq_fast.laws.joint.path import PathLaw
+from dpq_fast.laws.joint.plan import PLAN
 from dpq_fast.laws.joint.rows import parts_of, rows_of
+from dpq_fast.mechanisms import joint_exp
 from dpq_fast.orders.sorted import SortedOrder
 
 from .test_path import read_order
@@ -29,10 +32,8 @@ BOUNDS = (0.0, 1000.0)
 Q = np.arange(1, 41) / 41
 
 
-def in_parts(monkeypatch, part=1_400):
-    monkeypatch.setattr(rows_law, "MOST_ENTRIES", 0)
-    monkeypatch.setattr(rows_law, "PART", part)
-    monkeypatch.setattr(rows_law, "GIVEN", 0.0)
+def in_parts(part=1_400):
+    return replace(PLAN, most_held=0, at_once=part)
 
 
 def column(name, n):
@@ -52,17 +53,15 @@ def order_of(name, n, resolution):
     return SortedOrder(column(name, n), lattice, BOUNDS)
 
 
-def rows_within(order, q, rate, window):
+def rows_within(order, q, rate, window, plan=PLAN):
     ends = intervals.windows(q, order.n, window)[:2]
-    return rows_of(order, q, rate, *ends, Scan.forward)
+    return rows_of(order, q, rate, *ends, Scan.forward, plan=plan)
 
 
-def both(monkeypatch, order, q, rate, window):
+def both(order, q, rate, window):
     """All rows, and some at a time."""
     whole = rows_within(order, q, rate, window)
-    with monkeypatch.context() as patched:
-        in_parts(patched, (2 * window + 1) * q.size // 8)
-        parted = rows_within(order, q, rate, window)
+    parted = rows_within(order, q, rate, window, in_parts((2 * window + 1) * q.size // 8))
     assert len(parted._parts) > 2
     return whole, parted
 
@@ -83,7 +82,7 @@ def both(monkeypatch, order, q, rate, window):
 def test_paths_are_the_same(name, resolution, rate, window, kind, log_escape, monkeypatch):
     for module in (scan_kernel, rows_law) if kind == EACH_ENTRY else ():
         monkeypatch.setattr(module, "KINDS", (EACH_ENTRY,))
-    whole, parted = both(monkeypatch, order_of(name, 4_000, resolution), Q, rate, window)
+    whole, parted = both(order_of(name, 4_000, resolution), Q, rate, window)
     assert parted.log_total == whole.log_total
     assert parted._kind == kind and (whole.scan.exponent is None) == (kind != EACH_ROW)
     escaped = runs = 0
@@ -103,8 +102,8 @@ def test_paths_are_the_same(name, resolution, rate, window, kind, log_escape, mo
     assert runs > 0 or name != "ties" or rate > 0.1
 
 
-def test_many_draws_at_once_have_the_law_of_all_rows(monkeypatch):
-    whole, parted = both(monkeypatch, order_of("ties", 4_000, 1.0), Q, 0.01, 150)
+def test_many_draws_at_once_have_the_law_of_all_rows():
+    whole, parted = both(order_of("ties", 4_000, 1.0), Q, 0.01, 150)
     size, rng = 4_000, np.random.default_rng(2)
     ranks = []
     for rows in (parted, whole):
@@ -127,11 +126,8 @@ def test_records_are_dithered_once(name, way, parts_first, monkeypatch):
     order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
     laws = {}
     for parts in (True, False) if parts_first else (False, True):
-        with monkeypatch.context() as patched:
-            if parts:
-                in_parts(patched, 2_000)
-                patched.setattr(path_law, "MOST_ENTRIES", 0)
-            laws[parts] = PathLaw(order, q, 0.5)
+        plan = replace(in_parts(2_000) if parts else PLAN, worth=0)
+        laws[parts] = PathLaw(order, q, 0.5, plan=plan)
     assert len(laws[True]._rows._parts) > 2
     assert laws[True].log_normalizer == laws[False].log_normalizer
     for seed in range(20):
@@ -150,9 +146,7 @@ def test_records_are_dithered_once(name, way, parts_first, monkeypatch):
 def test_parts_hold_all_that_steps_and_runs_need(first, window, part):
     first = np.array(first)
     last = first + window
-    with pytest.MonkeyPatch.context() as patched:
-        in_parts(patched, part)
-        parts = parts_of(first, last)
+    parts = parts_of(first, last, in_parts(part))
     assert parts[0].start == 0 and parts[-1].stop == first.size
     for before, after in pairwise(parts):
         last_done = before.stop - 1
@@ -168,21 +162,18 @@ def test_parts_hold_all_that_steps_and_runs_need(first, window, part):
     assert len(parts) == 1 or 4 * max(sizes) <= first.size * (window + 1)
 
 
-def test_few_rows_are_not_parted(monkeypatch):
-    monkeypatch.setattr(rows_law, "PART", 90)
-    monkeypatch.setattr(rows_law, "GIVEN", 0.0)
+def test_few_rows_are_not_parted():
     first = np.arange(40) * 10
-    monkeypatch.setattr(rows_law, "MOST_ENTRIES", 400)
-    assert parts_of(first, first + 9) == [slice(0, 40)]
-    monkeypatch.setattr(rows_law, "MOST_ENTRIES", 399)
-    assert len(parts_of(first, first + 9)) > 3
+    plan = replace(PLAN, at_once=90, most_held=400)
+    assert parts_of(first, first + 9, plan) == [slice(0, 40)]
+    assert len(parts_of(first, first + 9, replace(plan, most_held=399))) > 3
 
 
-def test_a_window_without_an_interval_has_no_rows(monkeypatch):
-    in_parts(monkeypatch)
+def test_a_window_without_an_interval_has_no_rows():
+    plan = in_parts()
     order = order_of("an atom", 4_000, 1.0)
-    assert rows_within(order, Q, 0.3, 80) is None
-    law = PathLaw(order, Q, 0.3)
+    assert rows_within(order, Q, 0.3, 80, plan) is None
+    law = PathLaw(order, Q, 0.3, plan=plan)
     assert law._rows is not None and law._log_escape <= -path_law.CERTIFICATE
 
 
@@ -194,26 +185,24 @@ def test_a_release_is_the_same_by_parts(monkeypatch):
         return dpq.joint_exp(x, q, epsilon=10.0, bounds=BOUNDS, assume_sorted=True, rng=4)
 
     expected, made = release(), []
-    in_parts(monkeypatch, 1_500)
+    monkeypatch.setattr(joint_exp, "PLAN", in_parts(1_500))
     draw = path_kernel.go_on
     monkeypatch.setattr(path_kernel, "go_on", lambda *of: made.append(of) or draw(*of))
     np.testing.assert_array_equal(release(), expected)
     assert len(made) > 1
 
 
-def test_parts_take_less_memory(monkeypatch):
+def test_parts_take_less_memory():
     order, q = order_of("even", 200_000, 1e-4), np.arange(1, 401) / 401
 
-    def peak():
+    def peak(plan):
         tracemalloc.start()
-        rows_within(order, q, 0.1, 200).draw(-math.inf, 1, np.random.default_rng(1))
+        rows_within(order, q, 0.1, 200, plan).draw(-math.inf, 1, np.random.default_rng(1))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
 
-    whole = peak()
-    in_parts(monkeypatch, 16_000)
-    assert peak() < whole / 3
+    assert peak(in_parts(16_000)) < peak(PLAN) / 3
 
 
 @pytest.mark.parametrize(
