@@ -240,9 +240,20 @@ def learned(
             (body * toward, Shares.around(first, first, end + 1)),
             (body * toward, Shares.around(end, first, end + 1)),
         ]
-    for mass, edge, far in ((q[0], low, 0), (1.0 - q[-1], high + 1, points)):
-        beyond = Shares.beyond(edge, far, scale, how.power) if edge != far else base
-        parts.append((body * mass, beyond))
+    for mass, edge, far, beside in (
+        (q[0], low, 0, 0),
+        (1.0 - q[-1], high + 1, points, -2),
+    ):
+        if edge == far:
+            parts.append((body * mass, base))
+            continue
+        # half as if records went on as between the two answers next to it
+        gap, within = int(answers[beside + 1] - answers[beside]), q[beside + 1] - q[beside]
+        near = max(gap * mass / within, 1.0)
+        parts += [
+            (body * mass / 2.0, Shares.beyond(edge, far, near, how.power)),
+            (body * mass / 2.0, Shares.beyond(edge, far, scale, how.power)),
+        ]
     return Shares.mixed(parts)
 
 
