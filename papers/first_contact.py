@@ -6,6 +6,7 @@ ones, with ties and without. A third of them is left out of whatever is tuned: l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from bench.columns import BOUNDS, REAL, levels
-from papers.auto_rule import HALF_A_RECORD, RELATIONS, Data, _geometric, _some_of
+from papers.auto_rule import HALF_A_RECORD, RELATIONS, Cell, Data, some_of
+from papers.pictures import picture
 from papers.report import Report, digits
 
 # Which columns are left out.
@@ -77,11 +79,10 @@ INDEPENDENT = [Variant("ind_exp"), Variant("ind_exp", "scale-free")]
 
 def first_contact(report: Report, out: Path) -> None:
     """Tails, many levels, the regret of "auto" over the zoo, and a median between wide bounds."""
-    del out  # tables alone
     records = zoo()
     tails(report, records)
     many_levels(report, records)
-    regrets(report, records)
+    regrets(report, records, out)
     median_of_costs(report)
 
 
@@ -103,7 +104,7 @@ def zoo() -> dict[str, Data]:
         "timestamps": Data(_timestamps, (0.0, (YEAR + 1.0) * DAY), 1.0),
     }
     return generated | {
-        name: Data(partial(_some_of, column.load()), column.bounds, column.resolution)
+        name: Data(partial(some_of, column.load()), column.bounds, column.resolution)
         for name, column in REAL.items()
         if column.path.exists()
     }
@@ -161,7 +162,7 @@ def tails(report: Report, records: dict[str, Data]) -> None:
         "off by 2 ×, %",
         caption="± two standard errors.",
     )
-    draws = 20 if report.quick else report.draws
+    draws = 10 if report.quick else report.draws
     for name, q, n, epsilon in TAILS:
         plain = [INDEPENDENT[0], SEARCH] if len(q) == 1 else [PLAIN[0]]
         variants = [*plain, STAGES, AUTO]
@@ -236,21 +237,12 @@ def _answers(
         )
 
 
-class Cell(NamedTuple):
-    """A point of the map."""
-
-    relation: str
-    n: int
-    epsilon: float
-    m: int
-    column: str
-
-
-def regrets(report: Report, records: dict[str, Data]) -> None:
+def regrets(report: Report, records: dict[str, Data], out: Path) -> None:
     """The error of "auto" over that of the best variant, for tuned and left-out columns."""
     cells = [Cell(*each) for each in product(RELATIONS, SIZES, EPSILONS, COUNTS, records)]
     cells = cells[:: QUICK_STRIDE if report.quick else 1]
     found = {cell: _regret(cell, records[cell.column], report) for cell in cells}
+    regret_map({cell: regret for cell, (regret, _) in found.items()}, out / "auto_regret.png")
     others = left_out(records)
     table = report.table(
         f"Error of auto over that of the best variant, {HALF_A_RECORD} added to both",
@@ -308,6 +300,45 @@ def _regret(cell: Cell, data: Data, report: Report) -> tuple[float, str]:
     errors = made.mean(axis=0) + HALF_A_RECORD
     best = 1 + int(errors[1:].argmin())
     return float(errors[0] / errors[best]), variants[best].name
+
+
+def regret_map(regrets: dict[Cell, float], path: Path) -> None:
+    """Where "auto" loses: the geometric mean of its regret over columns, and the largest."""
+    points = sorted({(cell.n, cell.epsilon) for cell in regrets})
+    counts = sorted({cell.m for cell in regrets})
+    places = {(m, *point): [i, j] for i, m in enumerate(counts) for j, point in enumerate(points)}
+    title = 'Error of "auto" over that of the best mechanism, for each n, ε and number m of levels'
+    with picture(path, title, 2, 2, (15.0, 6.5)) as axes:
+        for (relation, (what, mean)), each in zip(
+            product(RELATIONS, (("geometric mean", _geometric), ("largest", max))),
+            axes.flat,
+            strict=True,
+        ):
+            shown = np.full((len(counts), len(points)), np.nan)
+            found: dict[tuple[int, int, float], list[float]] = {}
+            for cell, regret in regrets.items():
+                if cell.relation == relation:
+                    found.setdefault((cell.m, cell.n, cell.epsilon), []).append(regret)
+            for place, values in found.items():
+                i, j = places[place]
+                shown[i, j] = mean(values)
+                color = "white" if shown[i, j] > 2.5 else "black"
+                text = f"{shown[i, j]:.2f}"
+                each.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
+            each.imshow(np.log(shown), aspect="auto", cmap="Reds", vmin=0.0, vmax=np.log(4.0))
+            each.grid(False)
+            each.set(
+                title=f"{relation}, {what} over columns",
+                yticks=range(len(counts)),
+                yticklabels=[f"m = {m}" for m in counts],
+                xticks=range(len(points)),
+                xticklabels=[f"$10^{math.log10(n):.0f}$\n{epsilon:g}" for n, epsilon in points],
+                xlabel="n, ε",
+            )
+
+
+def _geometric(values: list[float]) -> float:
+    return float(np.exp(np.log(values).mean()))
 
 
 def median_of_costs(report: Report) -> None:
