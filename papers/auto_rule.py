@@ -5,7 +5,6 @@ Of no paper: ours. What "auto" goes by is in `dpq_fast.mechanisms.choice`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from bench.columns import BOUNDS, REAL, gaussian, levels
-from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.quantile import choose_method, default_prior
 from papers.pictures import picture
 from papers.report import Report, digits
 
@@ -118,45 +117,6 @@ def auto_rule(report: Report, out: Path) -> None:
             f"{worst.column}, ε = {worst.epsilon:g}, m = {worst.m}",
         )
     report.print(summary)
-    regret_map(regrets, out / "auto_regret.png")
-
-
-def regret_map(regrets: dict[Cell, float], path: Path) -> None:
-    """Where "auto" loses: the geometric mean of its regret over columns, and the largest."""
-    points = sorted({(cell.n, cell.epsilon) for cell in regrets})
-    places = {(m, *point): [i, j] for i, m in enumerate(COUNTS) for j, point in enumerate(points)}
-    title = 'Error of "auto" over that of the best mechanism, for each n, ε and number m of levels'
-    with picture(path, title, 2, 2, (15.0, 6.5)) as axes:
-        for (relation, (what, mean)), each in zip(
-            product(RELATIONS, (("geometric mean", _geometric), ("largest", max))),
-            axes.flat,
-            strict=True,
-        ):
-            shown = np.full((len(COUNTS), len(points)), np.nan)
-            found: dict[tuple[int, int, float], list[float]] = {}
-            for cell, regret in regrets.items():
-                if cell.relation == relation:
-                    found.setdefault((cell.m, cell.n, cell.epsilon), []).append(regret)
-            for place, values in found.items():
-                i, j = places[place]
-                shown[i, j] = mean(values)
-                color = "white" if shown[i, j] > 2.5 else "black"
-                text = f"{shown[i, j]:.2f}"
-                each.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
-            each.imshow(np.log(shown), aspect="auto", cmap="Reds", vmin=0.0, vmax=np.log(4.0))
-            each.grid(False)
-            each.set(
-                title=f"{relation}, {what} over columns",
-                yticks=range(len(COUNTS)),
-                yticklabels=[f"m = {m}" for m in COUNTS],
-                xticks=range(len(points)),
-                xticklabels=[f"$10^{math.log10(n):.0f}$\n{epsilon:g}" for n, epsilon in points],
-                xlabel="n, ε",
-            )
-
-
-def _geometric(values: list[float]) -> float:
-    return float(np.exp(np.log(values).mean()))
 
 
 def datasets() -> dict[str, Data]:
@@ -167,13 +127,13 @@ def datasets() -> dict[str, Data]:
         "Cauchy": Data(lambda n, rng: rng.standard_cauchy(n), (-1_000.0, 1_000.0)),
     }
     return generated | {
-        name: Data(partial(_some_of, column.load()), column.bounds, column.resolution)
+        name: Data(partial(some_of, column.load()), column.bounds, column.resolution)
         for name, column in REAL.items()
         if column.path.exists()
     }
 
 
-def _some_of(column: NDArray, n: int, rng: np.random.Generator) -> NDArray:
+def some_of(column: NDArray, n: int, rng: np.random.Generator) -> NDArray:
     """Records without replacement, as long as there are enough."""
     return rng.choice(column, n, replace=n > column.size)
 
@@ -191,7 +151,7 @@ def _chosen(cell: Cell, data: Data) -> str:
 
 
 def _errors(cell: Cell, data: Data, samples: int) -> Iterator[tuple[str, float]]:
-    """The mean rank error of each mechanism that is not left out."""
+    """The mean rank error of each mechanism that is not left out, with the prior of "auto"."""
     weight = cell.n * cell.epsilon / cell.m
     slow = cell.n >= SIZES[-1] and cell.m / cell.epsilon > SLOW_FOR_JOINT
     for name, draw in RELEASES.items():
@@ -210,6 +170,7 @@ def _errors(cell: Cell, data: Data, samples: int) -> Iterator[tuple[str, float]]
                 bounds=data.bounds,
                 neighbors=cell.relation,
                 resolution=data.resolution,
+                prior=default_prior(None, data.bounds, data.resolution, name, cell.m),
             )
             missed.append(dpq.metrics.rank_error(x, q, outputs).mean())
         yield name, float(np.mean(missed))
@@ -231,13 +192,20 @@ def _trees(x: NDArray, q: NDArray, rng: np.random.Generator, **options: Any) -> 
     return np.array(list(made))
 
 
+def _stages(x: NDArray, q: NDArray, rng: np.random.Generator, **options: Any) -> NDArray:
+    """Several releases in two stages."""
+    law = dpq.two_stage_law(x, q, expected_n=x.size, dither_rng=rng, assume_sorted=True, **options)
+    return np.array([law.sample(rng) for _ in range(DRAWS)])
+
+
 RELEASES = {
     "joint_exp": _by_law(dpq.joint_exp_law, True),
     "ind_exp": _by_law(dpq.ind_exp_law, False),
     "approx_quantiles": _by_law(dpq.approx_quantiles_law, True),
     "agg_tree": _trees,
+    "two_stage": _stages,
 }
-SHORT = {"joint_exp": "J", "ind_exp": "I", "approx_quantiles": "A", "agg_tree": "T"}
+SHORT = dict(zip(RELEASES, "JIATS", strict=True))
 
 
 def _draw(axes: Any, cell: Cell, errors: dict[str, float], chosen: str) -> None:

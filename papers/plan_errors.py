@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from bench.columns import BOUNDS, REAL, levels
+from dpq_fast.mechanisms.quantile import default_prior
 from papers.auto_rule import COUNTS, EPSILONS, HALF_A_RECORD, RELATIONS, RELEASES, SIZES, Cell
 from papers.report import Report, digits
 
@@ -130,11 +131,12 @@ def _compared(cell: Cell, data: Data) -> Found:
     )
     planned = dpq.plan(q, n=cell.n, guess=data.guess, expected_n=cell.n, **arguments)
     method = str(planned.method[0])
+    prior = default_prior(None, data.bounds, data.resolution, method, cell.m)
     errors, start = [], perf_counter()
     while len(errors) < FEWEST or (len(errors) < MOST and perf_counter() - start < SECONDS):
         seed = len(errors)
         x = np.sort(data.draw(cell.n, np.random.default_rng([seed, cell.n])))
-        outputs = RELEASES[method](x, q, np.random.default_rng([seed, 1]), **arguments)
+        outputs = RELEASES[method](x, q, np.random.default_rng([seed, 1]), prior=prior, **arguments)
         errors.extend(dpq.metrics.rank_error(x, q, outputs).mean(axis=1).tolist())
     simulated = float(np.quantile(errors, LEVEL, method="inverted_cdf"))
     return Found(

@@ -16,6 +16,7 @@ from papers import (
     auto_rule,
     default_lattice,
     distributions,
+    first_contact,
     intervals,
     plan_errors,
     quantiles,
@@ -35,6 +36,7 @@ FIGURES = {
     "auto_rule": auto_rule.auto_rule,
     "intervals": intervals.intervals,
     "plan": plan_errors.plan_errors,
+    "first_contact": first_contact.first_contact,
     "lattice": default_lattice.default_lattice,
 }
 

@@ -191,3 +191,41 @@ def test_each_choice_of_the_plan_has_a_row(bench):
     assert all(row.count("|") == titles.count("|") for row in rows)
     few = next(row for row in rows if "few_entries" in row)
     assert int(few.split(" | ")[2]) > 30  # cells for ten records and nine levels take their time
+
+
+@pytest.fixture(scope="module")
+def first_contact():
+    """A table of `papers`; behind what is installed, as when it runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(ROOT)])
+        yield importlib.import_module("papers.first_contact")
+
+
+def test_columns_of_first_contact_lie_on_their_lattices(first_contact):
+    """Beyond bounds a few: records are moved to them; a third is left out, always the same."""
+    columns = first_contact.zoo()
+    for name, column in columns.items():
+        x = column.draw(1_000, np.random.default_rng(1))
+        assert x.shape == (1_000,), name
+        assert np.mean((x >= column.bounds[0]) & (x <= column.bounds[1])) > 0.95, name
+        if column.resolution is not None:
+            steps = x / column.resolution
+            assert np.abs(steps - np.rint(steps)).max() < 1e-6, name
+    left_out = first_contact.left_out(columns)
+    assert len(left_out) == round(len(columns) / 3)
+    assert left_out == first_contact.left_out(columns) < set(columns)
+
+
+@pytest.mark.slow
+def test_first_contact_runs_quickly(first_contact, tmp_path, monkeypatch):
+    """A few columns, and a few cells of the map."""
+    from papers.report import Report
+
+    columns = dict(list(first_contact.zoo().items())[5:8])
+    monkeypatch.setattr(first_contact, "zoo", lambda: columns)
+    monkeypatch.setattr(first_contact, "TAILS", first_contact.TAILS[:2])
+    report = Report(quick=True)
+    with report.console.capture() as printed:
+        first_contact.first_contact(report, tmp_path)
+    assert "latencies" in printed.get() and "geometric mean" in printed.get()
+    assert (tmp_path / "auto_regret.png").exists()

@@ -351,8 +351,9 @@ EXPECTED_N = option(
 PRIOR = option(
     MECHANISM,
     "--prior",
-    type=click.Choice(["uniform", "log"]),
-    help="A public guess at the records between --bounds.  [default: uniform]",
+    type=click.Choice(["uniform", "log", "scale-free"]),
+    help="A public guess at the records between --bounds.  [default: uniform; scale-free where "
+    "auto or two_stage release quantiles]",
 )
 GUESS = option(
     RELEASE,

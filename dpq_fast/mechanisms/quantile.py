@@ -57,7 +57,7 @@ max_contributions, expected_n
     Returns
     -------
     str
-        `method`; for "auto" the one of the table of `quantile`.
+        `method`; for "auto" the one of the table of `quantile`, whose prior is `default_prior`.
     """
     if _checks.check_choice("method", method, METHODS) != "auto":
         return method
@@ -294,18 +294,20 @@ def quantile(
         has its own, and for "unbounded_quantile", which can do without. With a `prior` that has
         quantiles an end may be infinite (`Sample.of`).
     method : str, default "auto"
-        The mechanism: "joint_exp", "ind_exp", "approx_quantiles", "unbounded_quantile",
-        "agg_tree", "csmooth", or "auto", which chooses by what is public (see Notes).
+        The mechanism: "joint_exp", "ind_exp", "approx_quantiles", "two_stage",
+        "unbounded_quantile", "agg_tree", "csmooth", or "auto", which chooses by what is public (see
+        Notes).
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
     resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`. "agg_tree" and "unbounded_quantile" have no dither and need no order; the
-        latter has a lattice only where a `resolution` is given, and takes no `prior`.
+        latter has a lattice only where a `resolution` is given, and takes no `prior`. "two_stage"
+        has no dither. Where no `prior` is given "auto" takes the scale-free one (see Notes).
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     expected_n : int, optional
-        About how many records there are, chosen without looking at `x`: for "auto" and "agg_tree".
-        Default: under "swap" the number of rows, missing ones included, which is public there; else
+        About how many records there are, chosen without looking at `x`: for "auto", "two_stage" and
+        "agg_tree". Default: under "swap" the number of rows, missing ones included, which is public there; else
         10,000. Public.
     accountant : Accountant, optional
         Charged with the release; refuses before `x` is touched.
@@ -343,34 +345,50 @@ def quantile(
 
     See Also
     --------
-    joint_exp, ind_exp, approx_quantiles, unbounded_quantile, agg_tree, csmooth : The mechanisms,
-        with privacy guarantee and cost.
+    joint_exp, ind_exp, approx_quantiles, two_stage, unbounded_quantile, agg_tree, csmooth : The
+        mechanisms, with privacy guarantee and cost.
     dpq_fast.privacy.guarantee : What a call promises.
 
     Notes
     -----
     **Choice of "auto"**, by public facts alone, never by the data:
 
-    ======  =======  =========  =====================================================
-    bounds  budget   levels     method
-    ======  =======  =========  =====================================================
-    none    any      any        "unbounded_quantile"
-    given   any      one        "ind_exp"
-    given   rho      several    "approx_quantiles"
-    given   epsilon  several    "joint_exp", "approx_quantiles" or "agg_tree": the one
-                                of the smallest expected error
-    ======  =======  =========  =====================================================
+    ======  =======  ===============  =====================================================
+    bounds  budget   levels           method
+    ======  =======  ===============  =====================================================
+    none    any      any              "unbounded_quantile"
+    given   any      one              "ind_exp"
+    given   any      one, or several  "two_stage"
+                     of which one is
+                     near an end
+    given   rho      several          "approx_quantiles"
+    given   epsilon  several          "joint_exp", "approx_quantiles", "two_stage" or
+                                      "agg_tree": the one of the smallest expected error
+    ======  =======  ===============  =====================================================
+
+    A level q is *near an end* where min(q, 1 - q) n epsilon is below 15: the 99th percentile of
+    1,000 records with epsilon = 1. There an exponential mechanism takes what is far out for the
+    answer. "two_stage" first asks where the records are, if n epsilon is at least 100. It also
+    draws one level between bounds on both sides of 0, if n epsilon is at least 2,000, so that the
+    pilot costs next to nothing. Where lattice points are so few that each can have a leaf,
+    "agg_tree" answers several levels near an end, too, if its expected error is smaller.
 
     The expected errors (`dpq_fast.mechanisms.choice.expected_errors`) are formulas in the number m
     of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
-    "swap" and on a fine lattice "joint_exp" is chosen up to 25 levels for n epsilon = 1,000, up to
-    144 for 10,000 and up to 183 for 100,000; beyond, "agg_tree", where there are many records
-    "approx_quantiles". Under "add-remove" "approx_quantiles" comes in from 10 levels on. Where each
-    lattice point can have a leaf, the tree comes sooner. No public fact says how much of the bounds
-    the records fill: where that is a small part, as for a Cauchy column in a thousand times its
-    quartiles, a tree is a bad choice, and "joint_exp" or "approx_quantiles" a better one. With
-    ``dither=True`` only those two are considered. `delta` is not used. One level is drawn by the
-    exponential mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
+    "swap" and on a fine lattice "joint_exp" is chosen up to 19 levels for n epsilon = 1,000, up to
+    48 for 10,000 and up to 99 for 100,000; beyond, "two_stage". Under "add-remove"
+    "approx_quantiles" comes in from 10 levels on. Where each lattice point can have a leaf,
+    "agg_tree" takes the place of "two_stage", and comes sooner. With ``dither=True`` only
+    "joint_exp" and "approx_quantiles" are considered, and with ``resolution=0`` all but
+    "two_stage", which needs a lattice. `delta` is not used. One level is drawn by the exponential
+    mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
+
+    **Prior of "auto".** Where none is given, "ind_exp", "joint_exp" and "approx_quantiles" take the
+    scale-free one (`Sample.of`), on a lattice of 10^-12 of the range where no `resolution` is
+    given: so bounds may be wide by many orders of magnitude, and round numbers may be shared by
+    many records. One level between bounds on both sides of 0 has the uniform one, since the
+    scale-free prior draws answers to 0. A method that is asked for by name has the uniform one, but
+    for "two_stage", and a `Sample` what it was made with.
 
     **Intervals** are found by one search for all levels: of candidates around the values, each 1.35
     times as wide as the next, AboveThreshold takes the last that surely has all quantiles inside.

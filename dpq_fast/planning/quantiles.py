@@ -19,7 +19,7 @@ from dpq_fast.planning.words import between, counted
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
-METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
+METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "two_stage")
 
 
 @in_our_words
@@ -75,9 +75,9 @@ def plan(
         of shapes between the bounds (see Notes), over which the largest errors are given, and the
         least ones as `Plan.least`; then no error in the unit of the data is predicted.
     method : str, default "auto"
-        "auto": the method that `quantile` takes at each epsilon. "all":
-        those that it chooses from, to compare them. Or one of them: "joint_exp", "ind_exp",
-        "approx_quantiles", "agg_tree", "two_stage".
+        "auto": the method that `quantile` takes at each epsilon. "all": those that it chooses from,
+        to compare them. Where no `prior` is given both have the one that "auto" takes. Or one of
+        them, as it is by name: "joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "two_stage".
     neighbors, resolution, dither, prior, max_contributions
         As they will be given to `quantile`; `resolution` is not 0.
     expected_n : int, optional
@@ -130,7 +130,7 @@ def plan(
     replacement where they are at least n, and n of them are the sample; where they are fewer, those
     that occur once are spread halfway to those beside them. One level by "ind_exp": its
     exact law on each sample. Else releases are drawn from the law on each sample, or for trees from
-    the law of the noise. `Plan.uncertainty` is the standard error that remains: at 1,000 releases
+    the law of the noise; by "two_stage" after one pilot for each sample. `Plan.uncertainty` is the standard error that remains: at 1,000 releases
     some 3% of the quantile, and more for records with many ties, whose errors depend on where in a
     run of them a target happens to lie.
 
