@@ -23,7 +23,7 @@ from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts
 from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
 from dpq_fast.reference.intervals import Column, released
 from dpq_fast.reference.joint_exp import JointExpLaw
-from dpq_fast.reference.lattice import DIGITS, Lattice
+from dpq_fast.reference.lattice import DIGITS, LARGEST, Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.prior import Masses
 from dpq_fast.reference.sample import check_form, kept_records, placed, reader
@@ -139,6 +139,7 @@ class Call(NamedTuple):
         bounds = own.low, own.high
         if not self.fixed:
             apart = (answers[-1] - answers[0]) / (q[-1] - q[0]) or own.high - own.low
+            apart = min(apart, LARGEST)
             step = max(float(f"1e{round(math.log10(apart)) - DIGITS}"), own.step)
             coarser = Lattice.of(bounds, step, False)
             assert coarser is not None
