@@ -40,6 +40,7 @@ from dpq_fast.noise.discrete import (
     discrete_laplace,
     discrete_laplace_log_prob,
 )
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.levels import splits
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.agg_tree import AggTree
@@ -543,6 +544,98 @@ WAYS = {
     "both ways": (dict(lower=None, beta=1e50), [-1e60, 0.5, 1e60]),
     "inverted": (dict(invert=True, beta=1.2), [0.0, 0.5, 2.0]),
 }
+
+
+def stages_of(**spent: Callable[..., Any]) -> Callable[[Callable], Callable]:
+    """Two stages of which some spend what a function of the honest ones and of the call says."""
+
+    def change(calibrate: Callable) -> Callable:
+        def calibrated(*arguments: Any, **options: Any) -> Any:
+            made = calibrate(*arguments, **options)
+            given = options | {"q": arguments[0]}
+            return made._replace(**{name: of(made, given) for name, of in spent.items()})
+
+        return calibrated
+
+    return change
+
+
+def all_of(made: Any, options: dict[str, Any], stage: str) -> Any:
+    """A stage with the budget of both."""
+    person, budget = (
+        {name: options.get(name, other) for name, other in defaults.items()}
+        for defaults in (
+            dict(neighbors="swap", max_contributions=1),
+            dict(epsilon=None, rho=None),
+        )
+    )
+    if stage == "pilot":
+        epsilon = resolve_epsilon(**budget)
+        return privacy.joint_exp.calibrate(made.design.levels, epsilon=epsilon, **person)
+    return getattr(privacy, made.design.main).calibrate(options["q"], **budget, **person)
+
+
+def learned_from_records(q: Any, options: dict[str, Any]) -> Run:
+    """A mutant whose second stage goes by quantiles of the records, not by the pilot's."""
+    domain = options["domain"]
+    form = {name: value for name, value in options.items() if name not in ("domain", "dither")}
+
+    def law(column: Any) -> enumeration.Law:
+        made = dpq.two_stage_law(column, q, **form)
+        levels = made.spent.design.levels.values
+        kept = np.sort(column[~np.isnan(column)])
+        own = (
+            kept[np.maximum(np.ceil(levels * kept.size).astype(int) - 1, 0)] if kept.size else None
+        )
+        after = made.given([0.0] * levels.size if own is None else own)
+        pilots = combinations_with_replacement(map(float, domain), levels.size)
+        outputs = list(combinations_with_replacement(map(float, domain), len(q)))
+        return {
+            (*answers, *o): made.pilot.log_prob(answers) + after.log_prob(o)
+            for answers in pilots
+            for o in outputs
+        }
+
+    return exact(law, 4, domain=domain, neighbors=options["neighbors"])
+
+
+def two_stage_cases(neighbors: str) -> Iterator[Case]:
+    form = lattice(neighbors) | dict(expected_n=4)
+    # of several levels both stages seldom lose most for the same neighbors
+    faults = {
+        "the pilot has all of the budget": ("pilot",),
+        "a pilot that is not charged": ("main",),
+        "each stage has all of the budget": ("pilot", "main"),
+    }
+    few = {name: faults[name] for name in list(faults)[2:]}
+    for name, q, budget, made in (
+        ("one level, epsilon 16", [0.5], dict(epsilon=16.0), faults),
+        ("one level, rho 8", [0.5], dict(rho=8.0), few),
+        ("two levels, epsilon 16", [0.25, 0.75], dict(epsilon=16.0), few),
+    ):
+        run = exact("two_stage", 4, q=q, **budget, **form)
+        mutants = {
+            fault: broken(
+                run,
+                privacy.two_stage,
+                "calibrate",
+                stages_of(**{stage: partial(all_of, stage=stage) for stage in stages}),
+            )
+            for fault, stages in made.items()
+        }
+        yield Case("two_stage", neighbors, name, run, mutants)
+    for name, q, epsilon in (
+        ("one level, epsilon 1", [0.5], 1.0),
+        ("two levels, epsilon 4", [0.25, 0.75], 4.0),
+    ):
+        options = dict(epsilon=epsilon) | form
+        mutants = {"a prior learned from the records": learned_from_records(q, options)}
+        yield Case("two_stage", neighbors, name, exact("two_stage", 4, q=q, **options), mutants)
+    run = exact("two_stage", 3, q=[0.5], epsilon=4.0, max_contributions=2, **form)
+    mutants = {
+        "rates of 1 record": broken(run, privacy.two_stage, "check_max_contributions", always(1))
+    }
+    yield Case("two_stage", neighbors, "persons of 2 records", run, mutants)
 
 
 def one_way(original: Callable) -> Callable:
@@ -1323,6 +1416,7 @@ def all_cases() -> list[Case]:
         ind_exp_cases,
         interval_cases,
         approx_quantiles_cases,
+        two_stage_cases,
         unbounded_quantile_cases,
         above_threshold_cases,
         aggregate_cases,

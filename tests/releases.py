@@ -84,6 +84,14 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "cdf, adaptive, prior": of_column(
         curve, epsilon=1.0, method="adaptive", steps=5, bins=32, **BOUNDS, **PRIOR
     ),
+    "two_stage": of_column(dpq.two_stage, expected_n=100, **LEVELS),
+    "two_stage, one level": of_column(dpq.two_stage, q=0.5, epsilon=1.0, **BOUNDS, **GRID),
+    "two_stage, tree": of_column(
+        dpq.two_stage, q=np.arange(1, 20) / 20, expected_n=100, epsilon=1.0, **BOUNDS
+    ),
+    "two_stage, prior": of_column(dpq.two_stage, rho=0.5, q=Q, **BOUNDS, **PRIOR),
+    "two_stage, interval": of_column(dpq.two_stage, **INTERVAL, **LEVELS),
+    "joint_exp, scale-free": of_column(dpq.joint_exp, prior="scale-free", **LEVELS),
     "quantile": of_column(dpq.quantile, **LEVELS),
     "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
     "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),
@@ -145,6 +153,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     joint_exp=dict(q=[0.2, 0.6], epsilon=0.7),
     ind_exp=dict(q=[0.2, 0.6], epsilon=0.7, delta=1e-6),
     approx_quantiles=dict(q=[0.2, 0.6, 0.9], rho=0.3),
+    two_stage=dict(q=[0.2, 0.6], epsilon=0.7, expected_n=3),
     unbounded_quantile=dict(q=[0.2, 0.6], epsilon=0.7),
     agg_tree=dict(q=0.5, epsilon=0.7, height=2, branching=4),
     csmooth=dict(q=0.5, rho=0.3),
@@ -165,5 +174,7 @@ NEEDED: dict[str, dict[str, Any]] = dict(
     quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
     **{name: dict(by=[0, 0, 1], groups=[0, 1]) for name in ("count_by", "sum_by", "mean_by")},
     approx_quantiles=BOUNDS,
-    **{name: BOUNDS for name in ("joint_exp", "ind_exp", "csmooth", "agg_tree", "cdf")},
+    **{
+        name: BOUNDS for name in ("joint_exp", "ind_exp", "two_stage", "csmooth", "agg_tree", "cdf")
+    },
 )

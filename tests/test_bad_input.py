@@ -18,6 +18,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "joint_exp": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
     "ind_exp": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
     "approx_quantiles": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
+    "two_stage": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
     "unbounded_quantile": dict(q=[0.25, 0.5], epsilon=1.0),
     "agg_tree": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
     "csmooth": dict(q=[0.25, 0.5], rho=1.0, bounds=(0, 9)),
@@ -239,8 +240,10 @@ def test_bad_input_is_refused_by_its_rule(name, argument, implementation):
 @pytest.mark.parametrize("name", [name for name, row in MECHANISMS.items() if row.reads == "order"])
 def test_bad_combinations_are_refused(name, given, error, message, implementation):
     arguments = {"x": X} | GOOD[name] | given
-    if name == "ind_exp" and "dither" in given:  # which it has none of
-        message = "dither must be left out for ind_exp, got True"
+    if name in ("ind_exp", "two_stage") and "dither" in given:  # which they have none of
+        message = f"dither must be left out for {name}, got True"
+    if name == "two_stage":  # which has a prior
+        message = message.replace("at most 2^53 points inside bounds", "at most 2^50 points")
     for function in (name, f"{name}_law"):
         if hasattr(implementation, function):
             assert_refuses(getattr(implementation, function), arguments, error, message)

@@ -121,7 +121,7 @@ def exact(
     Parameters
     ----------
     mechanism : str or callable
-        The name of a public function: "joint_exp", "ind_exp", "approx_quantiles",
+        The name of a public function: "joint_exp", "ind_exp", "approx_quantiles", "two_stage",
         "unbounded_quantile", "quantile_by", "select_keys", "above_threshold", "sparse_vector",
         "count", "sum" or "mean". Or a function of a column and of `parameters`, which returns the
         law on it: a mapping from output to log-probability, or an object with
@@ -174,7 +174,9 @@ def exact(
     two noisy integers that it is computed from, and a sum with a private clip together with that
     clip. (What is computed from an output loses no more than the output.) Outputs beyond those
     integers of all data sets have equal ratios and are put together. The groups of
-    "quantile_by" are independent laws of `joint_exp`.
+    "quantile_by" are independent laws of `joint_exp`. Of "two_stage" the answers of the pilot and
+    the release are compared together, given one dither; `expected_n` must be given, and the second
+    stage must not be a tree, whose noise is that of "agg_tree".
 
     With ``resolution=0`` or ``uniform=True`` outputs have densities, of which only the ratios are
     compared; `rho`, `delta` and `covered` mean nothing then.

@@ -18,6 +18,7 @@ from dpq_fast.audit.tables import (
     by_group,
     by_key,
     halts,
+    in_stages,
     integers,
     keys_of,
     on_lattice,
@@ -28,6 +29,7 @@ from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
 from dpq_fast.mechanisms.select_keys import select_keys
+from dpq_fast.mechanisms.two_stage import two_stage
 
 
 def check_guarantee(guarantee: Any) -> None:
@@ -116,6 +118,8 @@ def _of_row(row: Mechanism) -> _Method:
     elif row.reads == "queries":
         prepared = _of_queries(release)
         tables = partial(halts, single=row.law is not None)
+    elif release is two_stage:
+        tables = partial(in_stages, row.law)
     elif row.reads == "order" and row.law is not None:
         tables = partial(on_lattice, row.law, dithers=row.release is not ind_exp)
     elif row.reads == "records":

@@ -35,6 +35,8 @@ from dpq_fast.released.groups import GroupAnswers
 
 # Tables of more outputs are refused.
 MAX_OUTPUTS = 2**18
+# Where dithers of two stages come from: they are the same for neighbors.
+DITHER = 0
 Table = Mapping[Any, float]
 
 
@@ -192,6 +194,35 @@ def coupled(one: Mixture, other: Mixture) -> Iterator[tuple[DataSet, DataSet]]:
     """Two data sets with each dither, the same for both."""
     for shift in (0, 1):
         yield _dithered(one.points, shift), _dithered(other.points, shift)
+
+
+def in_stages(
+    law_of: Callable[..., Any],
+    columns: list[Any],
+    parameters: dict[str, Any],
+    outputs: list[Any] | None,
+) -> list[Table]:
+    """Laws of the pilot of `two_stage` and of what follows together, given the dithers."""
+    if outputs is not None:
+        raise ValueError("outputs must be left out for two_stage, which are those of both stages")
+    if parameters.get("expected_n") is None:
+        raise ValueError("expected_n must be given for two_stage, whose stages go by it, got None")
+    levels = Levels(parameters["q"])
+    lattice = _given(_lattice_of(parameters))
+    tables = []
+    for column in columns:
+        law = law_of(column, dither_rng=DITHER, **parameters)
+        if law.spent.design.main == "agg_tree":
+            raise ValueError("q, epsilon and expected_n must make a second stage that is no tree")
+        table = {}
+        for points in _tuples(range(lattice.points), law.spent.design.levels.m):
+            answers = lattice.decode(np.array(points))
+            log_prob, after = law.pilot.log_prob(answers), law.given(answers)
+            for others in _tuples(range(lattice.points), levels.m):
+                output = levels.restore(lattice.decode(np.array(others)))
+                table[hashable(answers), hashable(output)] = log_prob + after.log_prob(output)
+        tables.append(table)
+    return tables
 
 
 def by_candidates(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
-from dpq_fast.data.lattice import Lattice, default_step
+from dpq_fast.data.lattice import LARGEST, Lattice, default_step
 from dpq_fast.data.prior import Masses
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.shares import Learning, Shares, learned, round_between
@@ -196,7 +196,8 @@ class Place(NamedTuple):
         """
         own = self.lattice
         if not self.fixed:
-            apart = float(answers[-1] - answers[0]) / float(q[-1] - q[0])
+            # beyond float64, where bounds are as wide as they may be
+            apart = min(float(answers[-1] - answers[0]) / float(q[-1] - q[0]), LARGEST)
             step = max(default_step(apart or own.high - own.low), own.step)
             chosen = Lattice.of((own.low, own.high), step, False)
             assert chosen is not None  # its step is not 0

@@ -19,6 +19,7 @@ from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.key_selection import select_keys
 from dpq_fast.reference.quantile_by import quantile_by
+from dpq_fast.reference.two_stage import two_stage, two_stage_law
 from dpq_fast.reference.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
     "sparse_vector",
     "sum",
     "sum_by",
+    "two_stage",
+    "two_stage_law",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

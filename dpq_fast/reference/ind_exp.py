@@ -421,8 +421,8 @@ def even_reader(x: Any, column: dict[str, Any]) -> Callable[[], tuple[Intervals,
     return read_even
 
 
-def no_dither(dither: bool | None) -> bool:
+def no_dither(dither: bool | None, method: str = "ind_exp") -> bool:
     """False, which is all that `dither` may say."""
     if dither is not None and check_flag("dither", dither):
-        raise ValueError("dither must be left out for ind_exp, got True")
+        raise ValueError(f"dither must be left out for {method}, got True")
     return False

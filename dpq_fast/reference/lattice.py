@@ -10,7 +10,7 @@ import math
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import (
+    SCALE_FREE,
     PriorPart,
     check_bounds,
     check_flag,
@@ -25,10 +26,13 @@ from dpq_fast._checks import (
     check_prior,
 )
 from dpq_fast.reference.prior import DEFAULT_POINTS, MOST_POINTS, Masses, masses, spread
+from dpq_fast.reference.shares import Shares, masses_of, scale_free
 
 MAX_POINTS, LARGEST = 2**53, sys.float_info.max
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
 DIGITS = 6
+# With a prior that knows no scale.
+FINE_DIGITS = 12
 # Most dither bits of a record.
 BITS = 31
 
@@ -142,7 +146,10 @@ class Lattice:
                 raise ValueError("dither needs a lattice, got dither=True with resolution=0")
             return None
         finest = math.ulp(max(abs(low), abs(high)))  # finer multiples are not distinct numbers
-        if resolution is None and parts:
+        knows_no_scale = bool(parts) and parts[0].kind == SCALE_FREE
+        if resolution is None and knows_no_scale:
+            step = max(float(f"1e{round(math.log10(high - low)) - FINE_DIGITS}"), finest)
+        elif resolution is None and parts:
             step = float(f"1e{round(math.log10(spread(parts, bounds))) - DIGITS}")
             least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
             if step < least:
@@ -171,8 +178,11 @@ class Lattice:
             )
         held = 62 if parts else 53
         bits = 0 if dither is False else min(BITS, held - (points - 1).bit_length())
+        lattice = cls(low, high, step, first, points, bits)
         if not parts:
-            return cls(low, high, step, first, points, bits)
+            return lattice
+        if knows_no_scale:
+            return lattice.weighed(lattice.scale_free, dither is not False)
 
         def border(point: int) -> float:
             """Half a step below a point, in float64, rounded twice."""
@@ -180,7 +190,18 @@ class Lattice:
             number = multiple / per_unit if per_unit else multiple * step
             return min(max(number, -LARGEST), LARGEST)
 
-        return cls(low, high, step, first, points, bits, masses(parts, bounds, points, border))
+        return replace(lattice, masses=masses(parts, bounds, points, border))
+
+    @property
+    def scale_free(self) -> Shares:
+        """The prior of these points that knows no scale; round numbers are those of decimals."""
+        decimal = self.step == float(f"1e{round(math.log10(self.step))}")
+        return scale_free(self.points, self.first, decimal)
+
+    def weighed(self, below: Shares, dither: bool = True) -> Lattice:
+        """The same points with a prior that is given by points."""
+        bits = min(BITS, 62 - (self.points - 1).bit_length()) if dither else 0
+        return replace(self, masses=masses_of(below, self.points), bits=bits)
 
     @property
     def fine_points(self) -> int:

@@ -152,6 +152,12 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         ]
         for name in ("sum_by", "mean_by")
     },
+    two_stage=[
+        dict(q=0.5, epsilon=0.7, expected_n=100),
+        dict(q=[0.2, 0.6], epsilon=0.7, expected_n=3),
+        dict(q=[0.2, 0.6], rho=0.3, expected_n=1_000),
+        dict(q=[k / 20 for k in range(1, 20)], epsilon=0.7, expected_n=100),
+    ],
     csmooth=[dict(q=0.5, rho=0.3)],
     agg_tree=[
         dict(q=0.5, epsilon=0.7, height=2, branching=4),
