@@ -225,8 +225,10 @@ def check_prior(prior: Any, bounds: Any) -> tuple[tuple[float, float], tuple[Pri
     stands for one of them; of several, for the one farthest out.
     """
     parts = tuple(_prior_parts(prior, 1.0))
-    if all(part.kind == "uniform" for part in parts):
-        return check_bounds(bounds), ()
+    if len(parts) > 1 and any(part.kind == SCALE_FREE for part in parts):
+        raise ValueError(f"prior {SCALE_FREE!r} must stand alone, got a mixture with it")
+    if all(part.kind in ("uniform", SCALE_FREE) for part in parts):
+        return check_bounds(bounds), parts if parts[0].kind == SCALE_FREE else ()
     low, high = _check_ends(bounds)
     if low < high and (low == -math.inf or high == math.inf):
         if any(part.ppf is None for part in parts):
@@ -239,8 +241,6 @@ def check_prior(prior: Any, bounds: Any) -> tuple[tuple[float, float], tuple[Pri
         if high == math.inf:
             high = max(_quantile(part, 1.0 - PRIOR_TAIL) for part in parts)
     low, high = check_bounds((low, high))
-    if len(parts) > 1 and any(part.kind == SCALE_FREE for part in parts):
-        raise ValueError(f"prior {SCALE_FREE!r} must stand alone, got a mixture with it")
     if low <= 0.0 and any(part.kind == "log" for part in parts):
         raise ValueError(f"bounds must be positive with prior 'log', got ({low}, {high})")
     return (low, high), parts

@@ -122,6 +122,9 @@ INSTANCES: dict[str, Any] = {
     "joint_exp_law": dpq.joint_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
     "ind_exp_law": dpq.ind_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
     "approx_quantiles_law": dpq.approx_quantiles_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
+    "two_stage_law": dpq.two_stage_law(
+        RECORDS, [0.2, 0.5], epsilon=1.0, bounds=BOUNDS, resolution=0.5
+    ),
     "unbounded_quantile_law": dpq.unbounded_quantile_law(RECORDS, 0.5, epsilon=1.0, upper=50.0),
     "above_threshold_law": dpq.above_threshold_law([0.0, 1.0, 4.0], **QUERIES),
 }
@@ -294,6 +297,11 @@ OWN: dict[str, dict[str, Any]] = {
     "count, plain": dict(confidence=None),
     "mean, plain": dict(confidence=None, method="unbounded", q=None, lower=-4.0, upper=8.0),
     "ind_exp": dict(dither=False),
+    "two_stage": dict(dither=None),
+    "two_stage, plain": PLAIN | dict(dither=None, q=0.5),
+    "two_stage_law": dict(dither=None),
+    "reference.two_stage": dict(dither=None),
+    "reference.two_stage_law": dict(dither=None),
     "ind_exp_law": dict(dither=False),
     "reference.ind_exp": dict(dither=False),
     "reference.ind_exp_law": dict(dither=False),
@@ -466,7 +474,8 @@ def functions() -> dict[str, Callable[..., Any]]:
             found |= dict(public(name, getattr(dpq, name)))
         if name.endswith("_law"):
             law = INSTANCES[name]
-            found |= {f"{name}.{key}": getattr(law, key) for key in ("log_prob", "sample")}
+            keys = [key for key in ("log_prob", "sample") if hasattr(law, key)]
+            found |= {f"{name}.{key}": getattr(law, key) for key in keys}
     for name, function in public("diffprivlib", diffprivlib):
         found[name] = function if inspect.isclass(function) else of_diffprivlib(function)
     return found

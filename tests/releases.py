@@ -85,13 +85,13 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
         curve, epsilon=1.0, method="adaptive", steps=5, bins=32, **BOUNDS, **PRIOR
     ),
     "two_stage": of_column(dpq.two_stage, expected_n=100, **LEVELS),
-    "two_stage, one level": of_column(dpq.two_stage, q=0.5, epsilon=1.0, **BOUNDS, **GRID),
+    "two_stage, one level": of_column(dpq.two_stage, q=0.5, epsilon=1.0, **BOUNDS),
     "two_stage, tree": of_column(
         dpq.two_stage, q=np.arange(1, 20) / 20, expected_n=100, epsilon=1.0, **BOUNDS
     ),
     "two_stage, prior": of_column(dpq.two_stage, rho=0.5, q=Q, **BOUNDS, **PRIOR),
     "two_stage, interval": of_column(dpq.two_stage, **INTERVAL, **LEVELS),
-    "joint_exp, scale-free": of_column(dpq.joint_exp, prior="scale-free", **LEVELS),
+    "joint_exp, prior, scale-free": of_column(dpq.joint_exp, prior="scale-free", **LEVELS),
     "quantile": of_column(dpq.quantile, **LEVELS),
     "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
     "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),

@@ -38,6 +38,7 @@ def fresh(code: str) -> str:
         "",
         "dpq.joint_exp(x, q, epsilon=1, bounds=(0, 9))",
         "dpq.approx_quantiles(x, q, rho=1, bounds=(0, 9), neighbors='add-remove')",
+        "dpq.two_stage(x, q, epsilon=1, bounds=(0, 9))",
         "dpq.quantile(x, q, epsilon=1)",
         "dpq.quantile_by(x, [1, 2], q, epsilon=1, bounds=(0, 9), groups=[1])",
         "dpq.agg_tree(x, q, epsilon=1, bounds=(0, 9))",

@@ -118,10 +118,10 @@ def _of_row(row: Mechanism) -> _Method:
     elif row.reads == "queries":
         prepared = _of_queries(release)
         tables = partial(halts, single=row.law is not None)
-    elif release is two_stage:
-        tables = partial(in_stages, row.law)
     elif row.reads == "order" and row.law is not None:
         tables = partial(on_lattice, row.law, dithers=row.release is not ind_exp)
+        if release is two_stage:
+            tables = partial(in_stages, row.law)
     elif row.reads == "records":
         tables = partial(by_candidates, row.law) if row.law else partial(integers, name=row.name)
     elif row.release is cdf:

@@ -209,12 +209,12 @@ def in_stages(
         raise ValueError("expected_n must be given for two_stage, whose stages go by it, got None")
     levels = Levels(parameters["q"])
     lattice = _given(_lattice_of(parameters))
-    tables = []
+    tables: list[Table] = []
     for column in columns:
         law = law_of(column, dither_rng=DITHER, **parameters)
         if law.spent.design.main == "agg_tree":
             raise ValueError("q, epsilon and expected_n must make a second stage that is no tree")
-        table = {}
+        table: dict[Any, float] = {}
         for points in _tuples(range(lattice.points), law.spent.design.levels.m):
             answers = lattice.decode(np.array(points))
             log_prob, after = law.pilot.log_prob(answers), law.given(answers)

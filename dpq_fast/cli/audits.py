@@ -46,6 +46,7 @@ def settings(points: int) -> dict[str, Setting]:
         "joint_exp": Setting(True, True, on_lattice | dict(dither=False)),
         "ind_exp": Setting(True, True, dict(on_lattice)),
         "approx_quantiles": Setting(True, True, on_lattice | dict(dither=False)),
+        "two_stage": Setting(True, True, on_lattice | dict(expected_n=1_000)),
         "unbounded_quantile": Setting(True, True, dict(lower=0.0, upper=2.0 * top, beta=2.0)),
         "agg_tree": Setting(True, False, dict(bounds=(0, top), height=1, branching=points)),
         "count": Setting(False, True, {}),

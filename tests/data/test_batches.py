@@ -36,6 +36,8 @@ RELEASES: dict[str, Callable[..., Any]] = {
         x, [0.2, 0.7], bounds=BOUNDS, resolution=0, dither=False, **more
     ),
     "approx_quantiles": lambda x, **more: dpq.approx_quantiles(x, [0.2, 0.7], **LATTICE, **more),
+    "two_stage": lambda x, **more: dpq.two_stage(x, [0.2, 0.7], bounds=BOUNDS, **more),
+    "two_stage, one level": lambda x, **more: dpq.two_stage(x, 0.3, **LATTICE, **more),
     "unbounded_quantile": lambda x, **more: dpq.unbounded_quantile(x, 0.7, lower=0.0, **more),
     "agg_tree": lambda x, **more: dpq.agg_tree(x, [0.2, 0.7], **LATTICE, **more),
     "csmooth": lambda x, **more: dpq.csmooth(

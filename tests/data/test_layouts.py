@@ -42,6 +42,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "joint_exp_law": lambda x: asked(dpq.joint_exp_law(x, dither_rng=1, **LEVELS)),
     "ind_exp_law": lambda x: asked(dpq.ind_exp_law(x, **LEVELS)),
     "approx_quantiles_law": lambda x: asked(dpq.approx_quantiles_law(x, dither_rng=1, **LEVELS)),
+    "two_stage_law": lambda x: dpq.two_stage_law(x, dither_rng=1, **LEVELS).sample(3),
     "unbounded_quantile_law": lambda x: asked(dpq.unbounded_quantile_law(x, 0.5, epsilon=1.0)),
     "above_threshold_law": lambda x: asked(dpq.above_threshold_law(np.asarray(x), 1.0, **BUDGETS)),
     "above_threshold, queries": lambda x: dpq.above_threshold(np.asarray(x), 1.0, rng=1, **BUDGETS),

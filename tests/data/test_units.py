@@ -534,6 +534,7 @@ IN_WORDS = {
     "joint_exp": lambda x, **more: dpq.joint_exp(x, [0.2, 0.5], **more),
     "ind_exp": lambda x, **more: dpq.ind_exp(x, 0.5, **more),
     "approx_quantiles": lambda x, **more: dpq.approx_quantiles(x, [0.2, 0.5], **more),
+    "two_stage": lambda x, **more: dpq.two_stage(x, [0.2, 0.5], **more),
     "agg_tree": lambda x, **more: dpq.agg_tree(x, [0.2, 0.5], **more),
     "AggTree": lambda x, **more: dpq.AggTree.of(x, **more).quantile(0.5),
     "cdf": lambda x, **more: dpq.cdf(x, **more).quantile([0.2, 0.5]),

@@ -54,6 +54,7 @@ RELEASES = {
     "quantiles": lambda x: dpq.quantile(x, np.arange(1, 30) / 30, **OPTIONS),
     "ind_exp": lambda x: dpq.ind_exp(x, [0.1, 0.5], **OPTIONS),
     "approx_quantiles": lambda x: dpq.approx_quantiles(x, [0.1, 0.5, 0.9], **OPTIONS),
+    "two_stage": lambda x: dpq.two_stage(x, [0.1, 0.5, 0.9], **OPTIONS),
     "interval": lambda x: dpq.median(x, confidence=0.9, **OPTIONS),
     "few points": lambda x: dpq.median(x, resolution=0.5, **OPTIONS),
     "agg_tree": lambda x: dpq.agg_tree(x, [0.1, 0.5], **OPTIONS),

@@ -32,6 +32,7 @@ RELEASES = {
     "approx_quantiles": lambda x, bounds: dpq.approx_quantiles(
         x, [0.1, 0.5], bounds=bounds, **SAME
     ),
+    "two_stage": lambda x, bounds: dpq.two_stage(x, [0.1, 0.5], bounds=bounds, **SAME),
     "interval": lambda x, bounds: dpq.median(x, bounds=bounds, confidence=0.9, **SAME),
     "agg_tree": lambda x, bounds: dpq.agg_tree(x, [0.5], bounds=bounds, **SAME),
     "csmooth": lambda x, bounds: dpq.csmooth(x, 0.5, rho=0.5, bounds=bounds, rng=1),

@@ -188,6 +188,7 @@ CALLS = {
     "joint_exp": lambda x: dpq.joint_exp(x, LEVELS, epsilon=1.0, bounds=NEAR, rng=7),
     "ind_exp": lambda x: dpq.ind_exp(x, LEVELS, epsilon=1.0, bounds=NEAR, rng=7),
     "approx_quantiles": lambda x: dpq.approx_quantiles(x, LEVELS, epsilon=1.0, bounds=NEAR, rng=7),
+    "two_stage": lambda x: dpq.two_stage(x, 0.5, epsilon=1.0, bounds=NEAR, rng=7),
     "cdf": lambda x: dpq.cdf(x, epsilon=1.0, bounds=NEAR, rng=7).quantile(LEVELS),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=-9, upper=9, rng=7),
     "sum": lambda x: dpq.sum(x, epsilon=1.0, lower=-9, upper=9, rng=7),

@@ -501,6 +501,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "approx_quantiles, unbounded": functools.partial(
         dpq.approx_quantiles, q=[0.2, 0.7], base="unbounded"
     ),
+    "two_stage": functools.partial(dpq.two_stage, q=[0.2, 0.7], bounds=(0, 10)),
     "unbounded_quantile": functools.partial(dpq.unbounded_quantile, q=[0.2, 0.7]),
     "agg_tree": functools.partial(dpq.agg_tree, q=[0.2, 0.7], bounds=(0, 10)),
     "count": dpq.count,
@@ -652,7 +653,7 @@ def test_more_of_the_budget_makes_intervals_shorter():
         *(
             (name, dict(expected_n=10), "confidence must be given with expected_n, got None")
             for name in WITH_BUDGET
-            if name not in ("quantile", "median", "percentile")
+            if name not in ("quantile", "median", "percentile", "two_stage")
         ),
         *(
             (name, dict(confidence=0.9, expected_n=0), "expected_n must be at least 1, got 0")

@@ -29,6 +29,8 @@ RELEASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ind_exp": (dpq.ind_exp, LEVELS | dict(delta=1e-6)),
     "approx_quantiles": (dpq.approx_quantiles, LEVELS),
     "approx_quantiles, unbounded": (dpq.approx_quantiles, LEVELS | dict(base="unbounded")),
+    "two_stage": (dpq.two_stage, LEVELS),
+    "two_stage, interval": (dpq.two_stage, LEVELS | dict(confidence=0.9)),
     "unbounded_quantile": (dpq.unbounded_quantile, dict(q=0.5, epsilon=1.0)),
     "csmooth": (dpq.csmooth, dict(q=[0.2, 0.7], rho=0.5, **BOUNDS)),
     "agg_tree": (dpq.agg_tree, LEVELS),

@@ -269,6 +269,7 @@ RELEASES = {
     "approx_quantiles": lambda: dpq_fast.approx_quantiles(
         COLUMN, [0.2, 0.5], epsilon=1.0, bounds=(0, 9)
     ),
+    "two_stage": lambda: dpq_fast.two_stage(COLUMN, [0.2, 0.5], epsilon=1.0, bounds=(0, 9)),
     "csmooth": lambda: dpq_fast.csmooth(COLUMN, 0.5, rho=1.0, bounds=(0, 9)),
     "quantile": lambda: dpq_fast.quantile(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
     "median": lambda: dpq_fast.median(COLUMN, epsilon=1.0, bounds=(0, 9)),
@@ -312,6 +313,9 @@ RELEASES = {
     ).sample(),
     "ind_exp_law": lambda: dpq_fast.ind_exp_law(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)).sample(),
     "approx_quantiles_law": lambda: dpq_fast.approx_quantiles_law(
+        COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)
+    ).sample(),
+    "two_stage_law": lambda: dpq_fast.two_stage_law(
         COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)
     ).sample(),
     "unbounded_quantile_law": lambda: dpq_fast.unbounded_quantile_law(

@@ -257,6 +257,7 @@ CALLS = {
     "quantile_by": dict(epsilon=1.0),
     "unbounded_quantile": dict(epsilon=1.0, q=0.5),
     "approx_quantiles": dict(epsilon=1.0, q=0.5),
+    "two_stage": dict(epsilon=1.0, q=0.5),
     "agg_tree": dict(epsilon=1.0, height=2, branching=4),
     "cdf": dict(epsilon=1.0, bins=4),
     "csmooth": dict(rho=1.0),
