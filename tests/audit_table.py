@@ -626,7 +626,7 @@ def two_stage_cases(neighbors: str) -> Iterator[Case]:
         yield Case("two_stage", neighbors, name, run, mutants)
     for name, q, epsilon in (
         ("one level, epsilon 1", [0.5], 1.0),
-        ("two levels, epsilon 4", [0.25, 0.75], 4.0),
+        ("two levels, epsilon 4", [0.3, 0.9], 4.0),
     ):
         options = dict(epsilon=epsilon) | form
         mutants = {"a prior learned from the records": learned_from_records(q, options)}
