@@ -632,9 +632,8 @@ def two_stage_cases(neighbors: str) -> Iterator[Case]:
         mutants = {"a prior learned from the records": learned_from_records(q, options)}
         yield Case("two_stage", neighbors, name, exact("two_stage", 4, q=q, **options), mutants)
     run = exact("two_stage", 3, q=[0.5], epsilon=4.0, max_contributions=2, **form)
-    mutants = {
-        "rates of 1 record": broken(run, privacy.two_stage, "check_max_contributions", always(1))
-    }
+    one_record = with_arguments(max_contributions=1)
+    mutants = {"rates of 1 record": broken(run, privacy.two_stage, "calibrate", one_record)}
     yield Case("two_stage", neighbors, "persons of 2 records", run, mutants)
 
 

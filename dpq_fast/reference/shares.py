@@ -147,11 +147,31 @@ def scale_free(points: int, first: int, decimal: bool) -> Shares:
     return mixed([(1.0 - ROUND, plain), (ROUND, only(found))]) if found else plain
 
 
-def learned(answers: list[int], q: list[float], base: Shares, points: int, how: Learning) -> Shares:
-    """The prior of a pilot's answers, ascending points, to its levels."""
+def round_between(low: int, high: int, most: int) -> list[int]:
+    """Multiples of the least of 1, 2, 5, 10, 20, ... that has at most so many between two."""
+    for unit in (digit * 10**k for k in range(len(str(high - low)) + 1) for digit in (1, 2, 5)):
+        first, last = -(-low // unit), high // unit
+        if last - first + 1 <= most:
+            return [k * unit for k in range(first, last + 1)]
+    return []
+
+
+def learned(
+    answers: list[int],
+    q: list[float],
+    base: Shares,
+    points: int,
+    how: Learning,
+    ties: Shares | None = None,
+    tied: float = 0.0,
+) -> Shares:
+    """The prior of a pilot's answers, ascending points, to its levels; a part is at some ties."""
     distinct = sorted(set(answers))
     body = max(1.0 - how.base - how.answer * len(distinct), 0.0)
     parts = [(how.base, base), (how.answer * len(distinct), only(distinct))]
+    if ties is not None:
+        parts.append((tied, ties))
+        body *= 1.0 - tied
     for (low, high), (below, upto) in zip(pairwise(answers), pairwise(q), strict=True):
         mass = body * (upto - below)
         if high - low < 2:
@@ -160,7 +180,15 @@ def learned(answers: list[int], q: list[float], base: Shares, points: int, how: 
             parts.append((mass * (1.0 - how.beside), even(low, high + 1)))
             parts += [(mass * how.beside / 2.0, around(end, low, high + 1)) for end in (low, high)]
     scale = how.reach * max(answers[-1] - answers[0], 1)
-    for mass, edge, end in ((q[0], answers[0], 0), (1.0 - q[-1], answers[-1] + 1, points)):
-        outside = base if edge == end else beyond(edge, end, scale, how.power)
-        parts.append((body * mass, outside))
+    # beyond the ends: half by the scale of all, half as dense as between the two next to it
+    lowest, highest = answers[1] - answers[0], answers[-1] - answers[-2]
+    for mass, edge, end, gap, within in (
+        (q[0], answers[0], 0, lowest, q[1] - q[0]),
+        (1.0 - q[-1], answers[-1] + 1, points, highest, q[-1] - q[-2]),
+    ):
+        if edge == end:
+            parts.append((body * mass, base))
+        else:
+            for each in (max(gap * mass / within, 1.0), scale):
+                parts.append((body * mass / 2.0, beyond(edge, end, each, how.power)))
     return mixed(parts)

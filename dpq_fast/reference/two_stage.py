@@ -27,10 +27,19 @@ from dpq_fast.reference.lattice import DIGITS, LARGEST, Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.prior import Masses
 from dpq_fast.reference.sample import check_form, kept_records, placed, reader
-from dpq_fast.reference.shares import Learning, learned, no_scale, of_masses
+from dpq_fast.reference.shares import (
+    Learning,
+    learned,
+    no_scale,
+    of_masses,
+    only,
+    round_between,
+)
 
 FOR_TREES = Learning(base=0.05, answer=0.03, beside=0.4, reach=0.6, power=2.0)
 FOR_ANSWERS = Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0)
+# Of many leaves up to such a part is for round numbers, of which each has so much of a leaf.
+ROUND, MANY_LEAVES, TIED = 0.15, 64, 1.7
 
 
 class OfTree:
@@ -133,8 +142,11 @@ class Call(NamedTuple):
         """Those that are kept."""
         return kept_records(self.x, self.counts, self.nan_policy)
 
-    def after(self, answers: list[float], q: list[float], main: str) -> Lattice:
-        """The lattice of the second stage, with the prior that the answers make."""
+    def after(self, answers: list[float], q: list[float], leaves: int) -> Lattice:
+        """The lattice of the second stage, with the prior that the answers make.
+
+        `leaves` are those of a tree, 0 where there is none.
+        """
         own = self.lattice
         bounds = own.low, own.high
         if not self.fixed:
@@ -146,8 +158,15 @@ class Call(NamedTuple):
             own = coarser
         base = no_scale(own.points, own.first) if self.given is None else of_masses(self.given)
         points = [own.nearest(answer) for answer in answers]
-        how = FOR_TREES if main == "agg_tree" else FOR_ANSWERS
-        return own.weighed(learned(points, q, base, own.points, how))
+        how = FOR_TREES if leaves else FOR_ANSWERS
+        if leaves < MANY_LEAVES:
+            return own.weighed(learned(points, q, base, own.points, how))
+        half = (points[-1] - points[0]) // 2
+        low, high = max(points[0] - half, 0), min(points[-1] + half, own.points - 1)
+        numbers = round_between(low + own.first, high + own.first, int(leaves * ROUND))
+        ties = only([number - own.first for number in numbers])
+        tied = TIED * len(numbers) / leaves
+        return own.weighed(learned(points, q, base, own.points, how, ties, tied))
 
 
 class TwoStageLaw:
@@ -176,7 +195,10 @@ class TwoStageLaw:
         """The lattice of the second stage."""
         design = self.spent.design
         given = np.asarray(answers, dtype=np.float64).tolist()
-        return self.call.after(given, design.levels.values.tolist(), design.main)
+        main = self.spent.main
+        tree = isinstance(main, privacy.agg_tree.Calibration)
+        leaves = main.branching**main.height if tree else 0
+        return self.call.after(given, design.levels.values.tolist(), leaves)
 
     def given(self, answers: Any) -> JointExpLaw | IndExpLaw | OfTree:
         """The law of the second stage, given the pilot's answers."""

@@ -23,6 +23,7 @@ from dpq_fast.data.shares import (
     Shares,
     learned,
     no_scale,
+    round_between,
     round_numbers,
     scale_free,
 )
@@ -294,14 +295,16 @@ def learned_by_point(
         for center in (low, high):
             around = by_point(Shares.around(center, low, high + 1), points)
             share += mass * how.beside / 2.0 * around
-    first, last = answers[0], answers[-1] + 1
-    tails = ((q[0], first, 0), (1.0 - q[-1], last, points))
-    for mass, edge, end in tails:
+    # as dense as between the two answers next to it, and by the scale of all
+    first = (q[0], answers[0], 0, answers[1] - answers[0], q[1] - q[0])
+    last = (1.0 - q[-1], answers[-1] + 1, points, answers[-1] - answers[-2], q[-1] - q[-2])
+    for mass, edge, end, apart, within in (first, last):
         if edge == end:
             share += body * mass * base
-        else:
-            beyond = Shares.beyond(edge, end, how.reach * span, how.power)
-            share += body * mass * by_point(beyond, points)
+            continue
+        for scale in (max(apart * mass / within, 1.0), how.reach * span):
+            beyond = by_point(Shares.beyond(edge, end, scale, how.power), points)
+            share += body * mass / 2.0 * beyond
     return share
 
 
@@ -315,6 +318,35 @@ def test_learned(drawn, name, even):
     assert expected.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(by_point(shares, points), expected, rtol=1e-9, atol=1e-13)
     assert_masses_are_those_of(shares, shares.masses(points), points)
+
+
+@given(pilots(), st.sampled_from(sorted(LEARNINGS)), st.floats(0.0, 0.3), st.data())
+def test_learned_with_ties(drawn, name, tied, data):
+    """A part is at some points, and what lies beside the answers and the base is less by it."""
+    answers, q, points = drawn
+    how, base = LEARNINGS[name], Shares.even(0, points)
+    at = data.draw(st.lists(st.integers(0, points - 1), min_size=1, max_size=6, unique=True))
+    ties = Shares.at(np.array(sorted(at)))
+    shares = learned(np.array(answers), np.array(q), base, points, how, ties, tied)
+    assert_is_a_distribution(shares, 0, points)
+    plain = learned_by_point(answers, q, by_point(base, points), how)
+    kept = how.base * by_point(base, points)
+    for answer in set(answers):
+        kept[answer] += how.answer
+    expected = kept + (1.0 - tied) * (plain - kept) + tied * by_point(ties, points)
+    # what is at ties is part of all, and what lies beside is that much of the body less
+    expected /= expected.sum()
+    np.testing.assert_allclose(by_point(shares, points), expected, rtol=1e-9, atol=1e-13)
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(0, 10**6), st.integers(1, 60))
+def test_round_numbers_between(low, span, most):
+    """The finest of 1, 2, 5, 10, ... whose multiples are not too many."""
+    found = round_between(low, low + span, most).tolist()
+    units = [digit * 10**k for k in range(8) for digit in (1, 2, 5)]
+    fitting = [u for u in units if (low + span) // u - -(-low // u) + 1 <= most]
+    unit = fitting[0]
+    assert found == [k for k in range(-(-low // unit) * unit, low + span + 1, unit)]
 
 
 @given(pilots(), st.sampled_from(sorted(LEARNINGS)))

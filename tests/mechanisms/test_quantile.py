@@ -357,7 +357,9 @@ def test_quantile_charges_before_the_data_is_touched(method):
     assert accountant.spent.rho == pytest.approx(promised.implied_rho)
     arguments |= {key: 9.0 for key in ("epsilon", "rho") if key in arguments}
     with pytest.raises(privacy.BudgetExceeded):
-        dpq.quantile(Rows() if method in ("auto", "agg_tree", "two_stage") else Untouchable(), Q, **arguments)
+        dpq.quantile(
+            Rows() if method in ("auto", "agg_tree", "two_stage") else Untouchable(), Q, **arguments
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)
