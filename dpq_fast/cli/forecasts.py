@@ -18,15 +18,13 @@ from dpq_fast.cli.failures import refusals
 from dpq_fast.cli.options import Form
 from dpq_fast.cli.output import Answer, Printer, spelled, working
 from dpq_fast.cli.parameters import Guess, Numbers
-from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.planning import METHODS as PLANNED
 from dpq_fast.planning import SUMMARIES, UNITS
 from dpq_fast.planning.samples import public_rng
 from dpq_fast.privacy.relations import RELATIONS
 
-COMPARED = [name for name in METHODS if name == "auto" or "epsilon" in MECHANISMS[name].budgets]
 # Methods that save a sort if they are told that there is nothing to sort.
-TAKE_SORTED = ("joint_exp", "ind_exp", "approx_quantiles")
+TAKE_SORTED = ("joint_exp", "ind_exp", "approx_quantiles", "two_stage")
 # Records and releases of a comparison.
 MOST_RECORDS, MOST_RELEASES = 10**8, 10**6
 
@@ -158,9 +156,10 @@ def plan(
     options.MECHANISM,
     "--method",
     "methods",
-    type=click.Choice(COMPARED),
+    type=click.Choice(options.OFFERED),
+    metavar="NAME",
     multiple=True,
-    help="May be repeated.  [default: all]",
+    help=f"One of {', '.join(options.OFFERED)}. May be repeated.  [default: all]",
 )
 @options.option(
     options.MECHANISM,
@@ -214,7 +213,7 @@ def compare(
     u = rng.random(n)
     x = low + (high - low) * u if guess is None else np.asarray(guess.ppf(u))
     x = np.sort(x if resolution is None or resolution <= 0.0 else _rounded(x, resolution))
-    chosen = list(dict.fromkeys(methods)) or list(COMPARED)
+    chosen = list(dict.fromkeys(methods)) or options.OFFERED
     place: dict[str, Any] = dict(bounds=bounds, resolution=resolution, neighbors=neighbors)
     rows = []
     screen = Console(stderr=True, highlight=False)

@@ -12,6 +12,7 @@ import click
 
 from dpq_fast.cli.parameters import NO_END, End, Guess, Numbers, Place
 from dpq_fast.engines.lines import Dialect
+from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.privacy.intervals import KINDS, SAMPLE
 from dpq_fast.privacy.relations import RELATIONS
 
@@ -340,6 +341,8 @@ COUNT = option(
 
 # Mechanism
 
+# Methods of releases for an epsilon.
+OFFERED = [name for name in METHODS if name == "auto" or "epsilon" in MECHANISMS[name].budgets]
 EXPECTED_N = option(
     MECHANISM,
     "--expected-n",

@@ -27,7 +27,6 @@ from dpq_fast.cli.output import Answer
 from dpq_fast.data.units import Time, in_unit, placed
 from dpq_fast.mechanisms.quantile import choose_method, value_epsilon
 from dpq_fast.mechanisms.quantile_by import method_of
-from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
@@ -61,12 +60,11 @@ def _quantiles(name: str, help_text: str) -> click.Command:
     @options.option(
         options.MECHANISM,
         "--method",
-        type=click.Choice(
-            [each for each in METHODS if each == "auto" or "epsilon" in MECHANISMS[each].budgets]
-        ),
+        type=click.Choice(options.OFFERED),
         default="auto",
         show_default=True,
-        help="auto chooses by public facts alone.",
+        metavar="NAME",
+        help=f"One of {', '.join(options.OFFERED)}. auto chooses by public facts alone.",
     )
     @options.option(
         options.MECHANISM,

@@ -307,8 +307,8 @@ def quantile(
         Up to this many records per person: the guarantee is per person.
     expected_n : int, optional
         About how many records there are, chosen without looking at `x`: for "auto", "two_stage" and
-        "agg_tree". Default: under "swap" the number of rows, missing ones included, which is public there; else
-        10,000. Public.
+        "agg_tree". Default: under "swap" the number of rows, missing ones included, which is public
+        there; else 10,000. Public.
     accountant : Accountant, optional
         Charged with the release; refuses before `x` is touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional

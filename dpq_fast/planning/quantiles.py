@@ -128,11 +128,11 @@ def plan(
     **Prediction.** From public samples of n records that are drawn from the guess, with a fixed
     seed: 100 of them, or a tenth of `releases`; 25 of each shape. Public records are drawn without
     replacement where they are at least n, and n of them are the sample; where they are fewer, those
-    that occur once are spread halfway to those beside them. One level by "ind_exp": its
-    exact law on each sample. Else releases are drawn from the law on each sample, or for trees from
-    the law of the noise; by "two_stage" after one pilot for each sample. `Plan.uncertainty` is the standard error that remains: at 1,000 releases
-    some 3% of the quantile, and more for records with many ties, whose errors depend on where in a
-    run of them a target happens to lie.
+    that occur once are spread halfway to those beside them. One level by "ind_exp": its exact law
+    on each sample. Else releases are drawn from the law on each sample, or for trees from the law
+    of the noise; by "two_stage" after one pilot for each sample. `Plan.uncertainty` is the standard
+    error that remains: at 1,000 releases some 3% of the quantile, and more for records with many
+    ties, whose errors depend on where in a run of them a target happens to lie.
 
     **Cost.** Grows with the number of levels, and hardly with n. For three levels and nine epsilons
     about .3 s with a guess, and 1 s without one; two to four times as much for a target.

@@ -81,7 +81,10 @@ def test_plan_takes_lognormal_guesses():
         (["--epsilon", "0"], "epsilon must be positive and finite, got 0.0"),
         (["--epsilon", "a"], "epsilon must be numbers separated by commas, got 'a'"),
         (["--epsilon", "1", "--target", 1], "epsilon must be left out with a target"),
-        (["--target", 1e-9, "--level", 0.999], "target must be an error that some epsilon up to"),
+        (
+            ["--target", 1e-9, "--method", "agg_tree"],
+            "target must be an error that some epsilon up to",
+        ),
         (["--target", 1, "--unit", "value"], "guess or prior must be given for unit='value'"),
         (["--guess", "normal:500,1"], "guess must have mass between bounds"),
         (["--bounds", 1, 1], "bounds must be finite with low < high"),

@@ -60,7 +60,7 @@ def test_quantile_answers_alike_for_integers_of_parquet_and_numbers_of_csv(
         declared = released(parquet_file, *arguments, *more)["values"]
         assert declared == released(csv_file, *arguments, *more)["values"]
         # as commands read it: few records of a column are drawn from in another way
-        sample = dpq.Sample.from_batches(lambda: [ages], BOUNDS, **options)
+        sample = dpq.Sample.from_batches(lambda: [ages], BOUNDS, prior="scale-free", **options)
         expected = dpq.quantile(sample, [0.25, 0.5, 0.75], epsilon=1, rng=11)
         assert declared == expected.tolist()
 
@@ -156,13 +156,14 @@ def test_quantile_with_a_confidence_holds_intervals(csv_file):
     assert "prior uniform, 90% intervals for the population" in " ".join(text.split())
 
 
-def test_quantile_with_a_prior_is_that_of_the_library(csv_file):
+@pytest.mark.parametrize("prior", ["log", "scale-free"])
+def test_quantile_with_a_prior_is_that_of_the_library(csv_file, prior):
     arguments = ["--column", "age", "--epsilon", 1, "--q", 0.5, "--bounds", 1, 1e9, "--seed", 4]
-    out = released(csv_file, *arguments, "--prior", "log")
+    out = released(csv_file, *arguments, "--prior", prior)
     column = read_column(csv_file, "age")
     place = dict(epsilon=1.0, bounds=(1, 1e9), rng=4)
-    assert out["values"] == [dpq.quantile(column, 0.5, prior="log", **place)]
-    assert out["values"] != released(csv_file, *arguments)["values"]
+    assert out["values"] == [dpq.quantile(column, 0.5, prior=prior, **place)]
+    assert out["values"] != released(csv_file, *arguments, "--prior", "uniform")["values"]
 
 
 def test_quantile_table_holds_values_and_guarantee(csv_file):
@@ -330,7 +331,9 @@ def test_quantile_without_bounds_equals_library(csv_file, ages, options, call):
     assert "resolution" not in text
 
 
-@pytest.mark.parametrize("method", ["joint_exp", "ind_exp", "approx_quantiles", "agg_tree"])
+@pytest.mark.parametrize(
+    "method", ["joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "two_stage"]
+)
 def test_quantile_without_bounds_rejects_methods_that_need_them(csv_file, method):
     arguments = ["--column", "age", "--q", 0.5, "--epsilon", 1, "--method", method]
     assert "bounds must be two real numbers (low, high), got None" in refused(csv_file, *arguments)
