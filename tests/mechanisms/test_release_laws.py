@@ -671,18 +671,20 @@ def two_stage_cases() -> Iterator[tuple[str, Case]]:
     """Of each kind of second stage; the pilot's answers are not told."""
     points = np.array(RECORDS, dtype=float)
     grid = dict(bounds=(0, POINTS - 1), resolution=1)
-    for name, q, epsilon in (("one level", [0.5], 20.0), ("two levels", [0.25, 0.75], 40.0)):
-        for neighbors in ("swap", "add-remove"):
-            public = dict(epsilon=epsilon, neighbors=neighbors, expected_n=len(RECORDS))
+    for name, q, epsilon, neighbors in (
+        ("one level", [0.75], 10.0, "add-remove"),
+        ("two levels", [0.25, 0.75], 5.0, "swap"),
+    ):
+        public = dict(epsilon=epsilon, neighbors=neighbors, expected_n=len(RECORDS))
 
-            def of(factor: float, q: list[float] = q, public: dict[str, Any] = public) -> Law:
-                return stages.released(RECORDS, POINTS, q, factor, **public)
+        def of(factor: float, q: list[float] = q, public: dict[str, Any] = public) -> Law:
+            return stages.released(RECORDS, POINTS, q, factor, **public)
 
-            options = dict(q=q, line=range(POINTS), single=(), **grid, **public)
-            yield (
-                f"two_stage, {name}, {neighbors}",
-                Case(repeated(dpq.two_stage, points, **options), of, NO_BITS),
-            )
+        options = dict(q=q, line=range(POINTS), single=(), **grid, **public)
+        yield (
+            f"two_stage, {name}",
+            Case(repeated(dpq.two_stage, points, **options), of, NO_BITS),
+        )
 
 
 # --- Dither
