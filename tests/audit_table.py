@@ -1365,8 +1365,8 @@ def with_fields(**fields: Any) -> Callable[[Callable], Callable]:
 
 
 def with_arguments(**others: Any) -> Callable[[Callable], Callable]:
-    """A calibration for other arguments than those of the call."""
-    return lambda original: lambda **public: original(**public | others)
+    """A function that gets some arguments in place of its own."""
+    return lambda original: lambda *given, **options: original(*given, **options | others)
 
 
 def select_keys_cases(neighbors: str) -> Iterator[Case]:

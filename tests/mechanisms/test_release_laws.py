@@ -31,6 +31,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+import stages
 from conftest import SMALLEST_P, fit, range_of
 from scipy import optimize, stats
 from scipy.special import ndtr
@@ -556,6 +557,7 @@ WEIGHED = [1 + math.floor((PLACES - POINTS) * share) for share in SHARES.tolist(
 PRIOR = (lambda x: np.interp(x, np.arange(POINTS + 1) - 0.5, np.append(0.0, SHARES.cumsum())), None)
 PRIOR_GRID = GRID | dict(bounds=(0, POINTS - 1))
 ON_LINE = ((prior, "TOTAL", PLACES),)
+NO_BITS = ((lattice, "DITHER_BITS", 0),)
 EAGER = ((dithered_module, "EAGER_RECORDS", 0),)
 
 
@@ -660,6 +662,29 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
             ),
         ),
     )
+
+
+# --- Two stages
+
+
+def two_stage_cases() -> Iterator[tuple[str, Case]]:
+    """Of each kind of second stage; the pilot's answers are not told."""
+    points = np.array(RECORDS, dtype=float)
+    grid = dict(bounds=(0, POINTS - 1), resolution=1)
+    for name, q, epsilon, neighbors in (
+        ("one level", [0.75], 10.0, "add-remove"),
+        ("two levels", [0.25, 0.75], 5.0, "swap"),
+    ):
+        public = dict(epsilon=epsilon, neighbors=neighbors, expected_n=len(RECORDS))
+
+        def of(factor: float, q: list[float] = q, public: dict[str, Any] = public) -> Law:
+            return stages.released(RECORDS, POINTS, q, factor, **public)
+
+        options = dict(q=q, line=range(POINTS), single=(), **grid, **public)
+        yield (
+            f"two_stage, {name}",
+            Case(repeated(dpq.two_stage, points, **options), of, NO_BITS),
+        )
 
 
 # --- Dither
@@ -2465,6 +2490,7 @@ CASES: dict[str, Case] = dict(
         part_cases,
         form_cases,
         prior_cases,
+        two_stage_cases,
         dither_cases,
         many_cases,
         group_cases,

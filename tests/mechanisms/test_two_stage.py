@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+import stages
 from conftest import BOTH, Untouchable
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,12 +24,10 @@ from dpq_fast.data import lattice as lattice_module
 from dpq_fast.mechanisms import two_stage as module
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
-from dpq_fast.reference import shares as plain
 
 POINTS = 4
 GRID = dict(bounds=(0, POINTS - 1), resolution=1, expected_n=4)
 # Levels for each kind of second stage.
-HOW = plain.Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0)
 KINDS = {"ind_exp": [0.6], "joint_exp": [0.3, 0.9]}
 BUDGETS = {"epsilon": dict(epsilon=3.0), "rho": dict(rho=0.8)}
 # What makes a tree of the second stage.
@@ -54,35 +53,6 @@ def joint_law(law: Any, m: int, points: int = POINTS) -> enumeration.Law:
 # Laws
 
 
-def expected_masses(answers: tuple[int, ...], q: Any, points: int) -> list[int]:
-    base = plain.no_scale(points, 0)
-    made = plain.masses_of(plain.learned(list(answers), list(q), base, points, HOW), points)
-    return [made.of(point) for point in range(points)]
-
-
-def brute_force(
-    records: list[int], q: list[float], points: int = POINTS, scaled: float = 1.0, **options: Any
-) -> enumeration.Law:
-    """The law of both stages without dither bits, from definitions."""
-    spent = privacy.two_stage.calibrate(Levels(q), points=points, **options)
-    levels = spent.design.levels.values.tolist()
-    first = plain.masses_of(plain.scale_free(points, 0, True), points)
-    masses = [first.of(point) for point in range(points)]
-    pilot = enumeration.joint_exp(records, points, levels, scaled * spent.pilot.rate, masses)
-    table = {}
-    for answers, log_p in pilot.items():
-        after = expected_masses(answers, levels, points)
-        if spent.design.main == "ind_exp":
-            rates = (scaled * np.asarray(spent.main.rates)).tolist()
-            law = enumeration.ind_exp(
-                records, points, q, rates, spent.main.selection, prior=[float(c) for c in after]
-            )
-        else:
-            law = enumeration.joint_exp(records, points, q, scaled * spent.main.rate, after)
-        table |= {(*answers, *o): log_p + log_q for o, log_q in law.items()}
-    return table
-
-
 @pytest.fixture
 def without_dither() -> Iterator[None]:
     """No dither bits, so that laws are those of points and masses alone."""
@@ -101,7 +71,7 @@ def test_laws_are_those_of_the_definitions(without_dither, records, kind, budget
     law = dpq.two_stage_law(records, q, **GRID, **public)
     assert law.spent.design.main == kind
     found = joint_law(law, len(q))
-    expected = brute_force(records, q, expected_n=4, **public)
+    expected = stages.joint(records, POINTS, q, expected_n=4, **public)
     assert found.keys() == expected.keys()
     assert max(abs(found[o] - expected[o]) for o in found) < 1e-9
     assert math.fsum(map(math.exp, found.values())) == pytest.approx(1.0, abs=1e-9)
