@@ -76,7 +76,7 @@ BAD = [
     (dict(target=1.0), ValueError, "epsilon must be left out with a target"),
     (dict(epsilon=None, target=0), ValueError, "target must be positive and finite, got 0.0"),
     (
-        dict(epsilon=None, target=1e-9, n=1_000, level=0.999),
+        dict(epsilon=None, target=1e-9, n=1_000, method="agg_tree"),
         ValueError,
         "target must be an error that some epsilon up to 100 reaches, got 1e-09 where ",
     ),
