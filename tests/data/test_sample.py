@@ -535,7 +535,9 @@ def test_sample_stands_for_its_column(options):
         again = release(sample, q, epsilon=1.0, bounds=[0, 10], rng=5)
         if release is dpq.ind_exp:  # a dither of a sample is not used, and not to be asked for
             options = {name: options[name] for name in options.keys() - {"dither"}}
-        column = release(x, q, epsilon=1.0, bounds=BOUNDS, rng=5, **options)
+        # a sample has its prior, where "auto" takes another one
+        prior = {"prior": "uniform"} if release is auto else {}
+        column = release(x, q, epsilon=1.0, bounds=BOUNDS, rng=5, **options, **prior)
         np.testing.assert_array_equal(out, column)
         np.testing.assert_array_equal(again, column)
 
