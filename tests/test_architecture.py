@@ -86,7 +86,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         "aggregates_by": {"aggregates", "clipping", "grouping"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
         "clipping": {"joint_exp", "unbounded_quantile"},
-        "cdf": {"agg_tree", "csmooth", "factorized"},
+        "cdf": {"agg_tree", "csmooth", "factorized", "two_stage"},
         "describe": {
             "aggregates",
             "aggregates_by",
