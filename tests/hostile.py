@@ -174,6 +174,11 @@ LEFT_OUT = (
         for name, member in vars(privacy).items()
         if hasattr(member, "Calibration")
     }
+    | {"privacy.two_stage.Design": "an answer"}
+    | {
+        f"privacy.two_stage.{name}": "takes what was checked"
+        for name in ("design_of", "design_of_tree", "expected_error", "expected_of_joint")
+    }
     | {
         f"privacy.key_selection.Calibration.{name}": "takes what was checked"
         for name in ("bounds", "probability")
@@ -368,6 +373,8 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.joint_exp.sensitivity_to_one": dict(levels=Checked(Levels([0.25, 0.5]))),
     "privacy.ind_exp.sensitivities": dict(q=LEVELS),
     "privacy.approx_quantiles.calibrate": dict(split=0.5),
+    "privacy.two_stage.calibrate": dict(points=None),
+    "privacy.two_stage.calibrate_tree": dict(points=None),
     "privacy.unbounded_quantile.calibrate, both": dict(lower=None, upper=None),
     "privacy.unbounded_quantile.costs_of": dict(q=HALF, way=Checked("up"), fraction=HALF),
     "privacy.above_threshold.counting_losses": dict(q=HALF, fraction=HALF),
