@@ -432,7 +432,9 @@ class Sample:
         return Sample(self._coarse, self.records, self.lattice, self.bounds)
 
     def on(self, lattice: Lattice) -> Sample:
-        """The same records with another prior or dither on the same points, or on none."""
+        """The same records with another prior or dither on the same points."""
+        if not isinstance(lattice, Lattice):
+            raise TypeError(f"lattice must be a Lattice, got {type(lattice).__name__}")
         return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
