@@ -33,7 +33,15 @@ from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 
 UNBOUNDED = "unbounded_quantile"
 MEDIAN = "median"
-CDF_METHODS = ("auto", "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian")
+CDF_METHODS = (
+    "auto",
+    "two_stage",
+    "agg_tree",
+    "binary_tree",
+    "histogram",
+    "adaptive",
+    "gaussian",
+)
 # Levels of the table of a distribution function.
 STEPS = 20
 
