@@ -255,6 +255,8 @@ def _calibrated(
     points: int | None,
 ) -> Calibration:
     check_delta(delta)
+    if points is not None:
+        points = check_count("points", points, 2)
     each = resolve_epsilon(epsilon, rho)
     person = dict[str, Any](neighbors=relation.name, max_contributions=max_contributions)
     own = design.share * each

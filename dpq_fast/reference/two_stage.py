@@ -195,9 +195,9 @@ class TwoStageLaw:
         """The lattice of the second stage."""
         design = self.spent.design
         given = np.asarray(answers, dtype=np.float64).tolist()
-        main = self.spent.main
-        tree = isinstance(main, privacy.agg_tree.Calibration)
-        leaves = main.branching**main.height if tree else 0
+        main, leaves = self.spent.main, 0
+        if isinstance(main, privacy.agg_tree.Calibration):
+            leaves = main.branching**main.height
         return self.call.after(given, design.levels.values.tolist(), leaves)
 
     def given(self, answers: Any) -> JointExpLaw | IndExpLaw | OfTree:

@@ -328,6 +328,21 @@ def test_a_promise_needs_levels():
         privacy.guarantee("two_stage", epsilon=1.0)
 
 
+@pytest.mark.parametrize(
+    "points, error, message",
+    [
+        (1, ValueError, "points must be at least 2, got 1"),
+        ("5", TypeError, "points must be an integer, got '5'"),
+        (1.5, TypeError, "points must be an integer, got 1.5"),
+    ],
+)
+@pytest.mark.parametrize("q", [0.5, [0.25, 0.75], TREE["q"]], ids=np.size)
+def test_a_promise_is_of_a_number_of_points(q, points, error, message):
+    """Whatever the second stage is."""
+    with pytest.raises(error, match=f"^{message}"):
+        privacy.guarantee("two_stage", q=q, epsilon=1.0, points=points)
+
+
 def test_a_sample_must_have_a_lattice():
     sample = dpq.Sample.of([1.0, 2.0], (0, 9), resolution=0)
     with pytest.raises(ValueError, match=r"^a Sample must have a lattice for two_stage"):
