@@ -46,8 +46,10 @@ FEW = 300.0
 SURE = 0.75
 # Errors are compared as if there was at least so much: below, squares are no numbers.
 LEAST_WEIGHT = 1e-100
-# The spread of records as a share of what a learned prior spreads, for the shape of a tree.
-SPREAD = 0.15
+# The spread of records as a share of what a learned prior spreads, for the shape of a tree. That is
+# for up to so many records times epsilon, and falls with the root of more, as leaves are to be
+# where many share numbers that no pilot sees.
+SPREAD, MANY = 0.15, 10_000.0
 
 
 class Design(NamedTuple):
@@ -103,13 +105,15 @@ class Calibration(NamedTuple):
 def expected_error(weight: float, relation: Relation) -> float:
     r"""What a tree of a learned prior is expected to miss: records times epsilon, whatever m is.
 
-    :math:`7.5 \max((w / 1000)^{.15}, (1000 / w)^{.8})` for w records times epsilon under "swap";
-    under "add-remove" trees have half the noise. Measured over the zoo: ``papers/run.py --only
-    first_contact``.
+    :math:`7.5 \max((w / 1000)^{.15}, (1000 / w)^{.8})\,(1 + w / 30{,}000)` for w records times
+    epsilon under "swap"; under "add-remove" trees have half the noise. The last factor is for what
+    a pilot does not see: records that share numbers, or lie in few places. They are spread over
+    leaves, and what that misses grows with their number. Measured over the zoo: ``papers/run.py
+    --only first_contact``.
     """
     halved = relation.parts / 2.0
     weight = max(weight, LEAST_WEIGHT) / halved / 1_000.0
-    missed: float = 7.5 * halved * max(weight**0.15, weight**-0.8)
+    missed: float = 7.5 * halved * max(weight**0.15, weight**-0.8) * (1.0 + weight / 30.0)
     return missed
 
 
@@ -273,7 +277,9 @@ def _calibrated(
         main = joint_exp.calibrate(levels, **rest, **person)
     else:
         noise = "geometric" if rho is None else "gaussian"
-        tree = dict(**rest, **person, noise=noise, expected_n=expected_n, spread=SPREAD)
+        weight = _weight(epsilon, rho, max_contributions, expected_n)
+        spread = SPREAD * min(1.0, math.sqrt(MANY / max(weight, LEAST_WEIGHT)))
+        tree = dict(**rest, **person, noise=noise, expected_n=expected_n, spread=spread)
         main = agg_tree.calibrate(**tree)
         if points is not None and main.branching**main.height >= points:
             main = agg_tree.calibrate(**tree, points=points)
