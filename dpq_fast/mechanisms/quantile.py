@@ -377,8 +377,8 @@ def quantile(
     of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
     "swap" and on a fine lattice "joint_exp" is chosen up to 19 levels for n epsilon = 1,000 and up
     to 83 for 10,000; beyond, "two_stage". For 100,000 it is chosen up to 183, and beyond
-    "approx_quantiles", which under "add-remove" comes in from 9 or 10 levels on. Where each lattice point can have a leaf,
-    "agg_tree" takes the place of "two_stage", and comes sooner. With ``dither=True`` only
+    "approx_quantiles", which under "add-remove" comes in from 9 or 10 levels on. Where each lattice
+    point can have a leaf, "agg_tree" takes the place of "two_stage", and comes sooner. With ``dither=True`` only
     "joint_exp" and "approx_quantiles" are considered, and with ``resolution=0`` all but
     "two_stage", which needs a lattice. `delta` is not used. One level is drawn by the exponential
     mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
