@@ -52,7 +52,7 @@ def call(name: str, rng: Any, /, **given: Any) -> Any:
     answer = usual.make(arguments)
     if isinstance(answer, dpq.Sample):
         answer = dpq.quantile(answer, [0.1, 0.5, 0.9], epsilon=1.0, method="joint_exp", rng=rng)
-    if hasattr(answer, "log_prob"):
+    if hasattr(answer, "log_prob") or hasattr(answer, "pilot"):
         answer = answer.sample(rng=rng)
     if isinstance(answer, dpq.PartialTree):
         answer = answer.release(epsilon=1.0, rng=rng)

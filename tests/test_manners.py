@@ -260,8 +260,8 @@ def test_guarantee_of_median_and_percentile_say_what_is_chosen():
     exponential = privacy.guarantee("median", selection="exponential", **place)
     assert exponential.bounded_range == 1.0
     many = np.arange(1, 200) / 200
-    assert privacy.guarantee("quantile", q=many, n=10_000, **place).mechanism == "agg_tree"
-    assert privacy.guarantee("quantile", q=many, n=10**7, **place).mechanism != "agg_tree"
+    assert privacy.guarantee("quantile", q=many, n=10_000, **place).mechanism == "two_stage"
+    assert privacy.guarantee("quantile", q=many, n=10**7, **place).mechanism != "two_stage"
     assert privacy.guarantee("joint_exp", epsilon=1.0).mechanism == "joint_exp"
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups_scatter as kernel
@@ -31,7 +30,7 @@ from dpq_fast.data.tables import (
 from dpq_fast.data.tables import count_keys as keys_of_table
 from dpq_fast.data.units import untimed
 from dpq_fast.laws.key_selection import KeysLaw
-from dpq_fast.noise.rng import default_rng
+from dpq_fast.noise.rng import child, seeds_of
 
 # Of tables: groups of up to `FEW_RECORDS` are brought here whole, `HELD_RECORDS` at a time; of
 # larger groups `LARGE_GROUPS` share their passes. More take more memory, fewer take more passes.
@@ -111,27 +110,6 @@ def by_chunk(
         raise ValueError("x must not contain NaN with nan_policy='raise'")
     last = ends[:, -1] if blocks else np.zeros(keys.chunks, dtype=np.int64)
     return GroupedRows(values, members, weights), last
-
-
-def seeds_of(rng: np.random.Generator, chunks: int) -> bytes | None:
-    """Keys for the generators of chunks, drawn from the caller's.
-
-    None where it is this thread's own, made by the operating system's bits: then each thread has
-    such a one, and keying takes longer than a small release.
-    """
-    return None if rng is default_rng() else rng.bytes(32 * chunks)
-
-
-def child(seeds: bytes | None, number: int) -> np.random.Generator:
-    """The generator of one chunk, by `seeds_of`.
-
-    Differs from ``Generator.spawn``, which does not look at the key of a ChaCha generator that
-    the caller brings: its children come from the operating system, in 128 bits.
-    """
-    if seeds is None:
-        return default_rng()
-    key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
-    return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
 # Groups one by one

@@ -378,10 +378,11 @@ def quantile(
     "swap" and on a fine lattice "joint_exp" is chosen up to 19 levels for n epsilon = 1,000 and up
     to 83 for 10,000; beyond, "two_stage". For 100,000 it is chosen up to 183, and beyond
     "approx_quantiles", which under "add-remove" comes in from 9 or 10 levels on. Where each lattice
-    point can have a leaf, "agg_tree" takes the place of "two_stage", and comes sooner. With ``dither=True`` only
-    "joint_exp" and "approx_quantiles" are considered, and with ``resolution=0`` all but
-    "two_stage", which needs a lattice. `delta` is not used. One level is drawn by the exponential
-    mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
+    point can have a leaf, "agg_tree" takes the place of "two_stage", and comes sooner. With
+    ``dither=True`` only "joint_exp" and "approx_quantiles" are considered, and with
+    ``resolution=0`` all but "two_stage", which needs a lattice. `delta` is not used. One level is
+    drawn by the exponential mechanism, whose releases add up to less, if `accountant` composes by
+    "zcdp".
 
     **Prior of "auto".** Where none is given, "ind_exp", "joint_exp" and "approx_quantiles" take the
     scale-free one (`Sample.of`), on a lattice of 10^-12 of the range where no `resolution` is

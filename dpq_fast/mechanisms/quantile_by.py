@@ -35,13 +35,12 @@ from dpq_fast.mechanisms.grouping import (
     GroupedRows,
     Records,
     TableGroups,
-    child,
     one_by_one,
     rows_of,
-    seeds_of,
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
+from dpq_fast.noise.rng import child, seeds_of
 from dpq_fast.orders.order import CoarseOrder
 from dpq_fast.orders.sorted import SortedOrder
 from dpq_fast.privacy.agg_tree import DEFAULT_N

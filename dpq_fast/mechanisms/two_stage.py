@@ -24,7 +24,7 @@ from dpq_fast.mechanisms.agg_tree import PartialTree, noised
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.intervals import with_interval
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
-from dpq_fast.noise.rng import default_rng
+from dpq_fast.noise.rng import child, default_rng, seeds_of
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -128,14 +128,17 @@ class TwoStageLaw:
         q, rate = spent.design.levels, spent.pilot.rate
         self.pilot = joint_exp.law_of(self._column.on(place.lattice), q, rate, "scan", dither_rng)
 
-    def given(self, answers: Any) -> IndExpLaw | JointExpLaw | OfTree:
+    def given(self, answers: Any, dither_rng: Any = None) -> IndExpLaw | JointExpLaw | OfTree:
         """The law of the second stage, given the pilot's answers.
 
         Parameters
         ----------
         answers : array_like of float, shape (k,)
             Those of the pilot, as it gives them.
+        dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
+            Source of the dither. Default: that of the pilot's.
         """
+        dither_rng = self._dither_rng if dither_rng is None else dither_rng
         q, spent = self.spent.design.levels.values, self.spent.main
         leaves = 0
         if isinstance(spent, privacy.agg_tree.Calibration):
@@ -147,7 +150,7 @@ class TwoStageLaw:
         if isinstance(spent, privacy.ind_exp.Calibration):
             return ind_exp.law_of(column, self._levels, spent)
         if isinstance(spent, privacy.joint_exp.Calibration):
-            return joint_exp.law_of(column, self._levels, spent.rate, "scan", self._dither_rng)
+            return joint_exp.law_of(column, self._levels, spent.rate, "scan", dither_rng)
         assert isinstance(spent, privacy.agg_tree.Calibration)
         return OfTree(column.undithered(), self._levels, spent, self._rows)
 
@@ -338,8 +341,7 @@ def two_stage(
         )
 
         def law_of(rng: np.random.Generator) -> IndExpLaw | JointExpLaw | OfTree:
-            law = TwoStageLaw(read, levels, spent, place, rows, rng)
-            return law.given(law.pilot.sample(rng))
+            return _after_pilot(read, levels, spent, place, rows, rng)
 
         return spent, law_of
 
@@ -415,12 +417,29 @@ def tree_of(
     read, place = reader(x, column)
 
     def law_of(rng: np.random.Generator) -> OfTree:
-        law = TwoStageLaw(read, spent.design.levels, spent, place, None, rng)
-        found = law.given(law.pilot.sample(rng))
+        found = _after_pilot(read, spent.design.levels, spent, place, None, rng)
         assert isinstance(found, OfTree)
         return found
 
     return law_of
+
+
+def _after_pilot(
+    read: Reader,
+    levels: Levels,
+    spent: privacy.two_stage.Calibration,
+    place: Place,
+    rows: int | None,
+    rng: np.random.Generator,
+) -> IndExpLaw | JointExpLaw | OfTree:
+    """Draw a pilot; the law of what follows.
+
+    The pilot has a generator of its own: how many of the caller's random words are left does not
+    follow from how the records are read.
+    """
+    own = child(seeds_of(rng, 1), 0)
+    law = TwoStageLaw(read, levels, spent, place, rows, own)
+    return law.given(law.pilot.sample(own), rng)
 
 
 def reader(x: Any, column: ColumnOptions) -> tuple[Reader, Place]:

@@ -50,3 +50,24 @@ def default_rng(rng: Any = None) -> np.random.Generator:
         generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
         _secure.generator = generator
     return generator
+
+
+def seeds_of(rng: np.random.Generator, parts: int) -> bytes | None:
+    """Keys for the generators of parts of a release, drawn from the caller's.
+
+    None where it is this thread's own, made by the operating system's bits: then each thread has
+    such a one, and keying takes longer than a small release.
+    """
+    return None if rng is default_rng() else rng.bytes(32 * parts)
+
+
+def child(seeds: bytes | None, number: int) -> np.random.Generator:
+    """The generator of one part, by `seeds_of`.
+
+    Differs from ``Generator.spawn``, which does not look at the key of a ChaCha generator that
+    the caller brings: its children come from the operating system, in 128 bits.
+    """
+    if seeds is None:
+        return default_rng()
+    key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
+    return np.random.Generator(ChaCha(key=key, rounds=20))

@@ -189,7 +189,9 @@ CALLS = {
     "ind_exp": lambda x: dpq.ind_exp(x, LEVELS, epsilon=1.0, bounds=NEAR, rng=7),
     "approx_quantiles": lambda x: dpq.approx_quantiles(x, LEVELS, epsilon=1.0, bounds=NEAR, rng=7),
     "two_stage": lambda x: dpq.two_stage(x, 0.5, epsilon=1.0, bounds=NEAR, rng=7),
-    "cdf": lambda x: dpq.cdf(x, epsilon=1.0, bounds=NEAR, rng=7).quantile(LEVELS),
+    "cdf": lambda x: dpq.cdf(x, method="agg_tree", epsilon=1.0, bounds=NEAR, rng=7).quantile(
+        LEVELS
+    ),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=-9, upper=9, rng=7),
     "sum": lambda x: dpq.sum(x, epsilon=1.0, lower=-9, upper=9, rng=7),
     "count": lambda x: dpq.count(x, epsilon=1.0, rng=7),

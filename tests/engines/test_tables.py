@@ -110,9 +110,9 @@ def test_times_of_tables_are_answered_as_times(sources):
 
 
 def test_an_engine_object_of_one_column_is_a_column(sources):
-    expected = dpq.median(COLUMN, **OPTIONS)
-    assert dpq.median(pl.LazyFrame({"x": COLUMN}), **OPTIONS) == expected
-    assert dpq.median(ds.dataset(pa.table({"x": COLUMN})), **OPTIONS) == expected
+    expected = dpq.ind_exp(COLUMN, 0.5, **OPTIONS)
+    assert dpq.ind_exp(pl.LazyFrame({"x": COLUMN}), 0.5, **OPTIONS) == expected
+    assert dpq.ind_exp(ds.dataset(pa.table({"x": COLUMN})), 0.5, **OPTIONS) == expected
     with pytest.raises(ValueError, match="x must be one column, got a frame of 4"):
         dpq.median(sources["lazy frame"], **OPTIONS)
     with pytest.raises(ValueError, match="x must be one column, got a frame of 2"):
@@ -263,7 +263,7 @@ def counted(monkeypatch):
 
 def test_releases_together_share_their_rounds(counted):
     table, rounds = counted
-    of_several = ("interval", "median", "two_stage")
+    of_several = ("interval", "median", "two_stage", "cdf")
     chosen = [release for name, release in RELEASES.items() if name not in of_several]
     alone = [release(table["normal"]) for release in chosen]
     assert len(rounds) > len(chosen)
@@ -296,7 +296,7 @@ def test_releases_of_one_sample_count_it_once(counted):
     table, rounds = counted
     sample = dpq.Sample.from_engine(table, (-100, 100), column="normal")
     assert len(rounds) == 1
-    asked = [lambda q=q: dpq.quantile(sample, q, epsilon=1.0) for q in (0.1, 0.5, 0.7, 0.9)]
+    asked = [lambda q=q: dpq.ind_exp(sample, q, epsilon=1.0) for q in (0.1, 0.5, 0.7, 0.9)]
     dpq.together(*asked)
     assert len(rounds) == 2
 
@@ -342,11 +342,11 @@ def test_releases_together_within_releases_together_share_rounds(counted):
 
     def pair():
         return dpq.together(
-            lambda: dpq.median(table["normal"], **OPTIONS),
+            lambda: dpq.ind_exp(table["normal"], 0.5, **OPTIONS),
             lambda: dpq.count(table["normal"], epsilon=1.0, rng=0),
         )
 
-    found = dpq.together(pair, lambda: dpq.median(table["normal"], **OPTIONS))
+    found = dpq.together(pair, lambda: dpq.ind_exp(table["normal"], 0.5, **OPTIONS))
     assert len(rounds) == 2 and rounds[0] == 3
     assert found[0][0] == found[1]
 

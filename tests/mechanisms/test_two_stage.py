@@ -31,7 +31,7 @@ GRID = dict(bounds=(0, POINTS - 1), resolution=1, expected_n=4)
 KINDS = {"ind_exp": [0.6], "joint_exp": [0.3, 0.9]}
 BUDGETS = {"epsilon": dict(epsilon=3.0), "rho": dict(rho=0.8)}
 # What makes a tree of the second stage.
-TREE = dict(q=[k / 100 for k in range(1, 100)], expected_n=10_000)
+TREE = dict(q=[k / 100 for k in range(1, 100)], expected_n=2_000)
 
 
 def tuples(m: int, points: int = POINTS) -> list[tuple[int, ...]]:

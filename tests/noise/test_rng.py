@@ -186,7 +186,7 @@ def test_default_rng_does_not_repeat_in_another_process():
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
     ("_calls.py", "default_rng"): "that of the references",
-    ("grouping.py", "child"): "ChaCha, keyed from the caller's generator",
+    ("rng.py", "child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
     ("coarse.py", "_no_release"): "which cells are narrow: the cost of a draw, never its law",
