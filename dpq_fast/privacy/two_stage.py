@@ -38,7 +38,7 @@ QUARTILES, FIFTHS, THIRDS = (0.25, 0.75), (0.1, 0.3, 0.5, 0.7, 0.9), (0.2, 0.5, 
 # share that falls with the root of records times epsilon, from this one for 1,000. And shares are
 # between these: less would not be felt by the rest, and take the pilot long.
 LEAST_SHARE, MOST_SHARE = 0.01, 0.4
-NATS, SHARE_OF_TREES = 25.0, 0.3
+NATS, SHARE_OF_TREES = 37.5, 0.3
 # Records times epsilon that a tree's pilot takes to answer five levels.
 FEW = 300.0
 # A tree is taken where it is expected to miss less than this part of what JointExp misses: it goes
