@@ -431,10 +431,10 @@ class Sample:
         """The same records as numbers, for what knows nothing of units."""
         return Sample(self._coarse, self.records, self.lattice, self.bounds)
 
-    def on(self, lattice: Lattice) -> Sample:
-        """The same records with another prior or dither on the same points."""
-        if not isinstance(lattice, Lattice):
-            raise TypeError(f"lattice must be a Lattice, got {type(lattice).__name__}")
+    def on(self, lattice: Lattice | None) -> Sample:
+        """The same records with another prior or dither on the same points, or on none."""
+        if not (lattice is None or isinstance(lattice, Lattice)):
+            raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
         return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:

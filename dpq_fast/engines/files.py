@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ def found(source: Any) -> list[Path]:
 
 def _found(source: str | Path) -> list[Path]:
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # of a name that is too long `Path` would raise
         inside = (each for each in path.rglob("*") if each.is_file())
         # what engines write beside the rows
         return sorted(
@@ -87,7 +88,7 @@ def _found(source: str | Path) -> list[Path]:
             for each in inside
             if not any(part.startswith(("_", ".")) for part in each.relative_to(path).parts)
         )
-    if path.is_file():
+    if os.path.isfile(path):
         return [path]
     matching = sorted(map(Path, glob.glob(str(source), recursive=True)))
     if not matching:

@@ -47,9 +47,9 @@ SURE = 0.75
 # Errors are compared as if there was at least so much: below, squares are no numbers.
 LEAST_WEIGHT = 1e-100
 # The spread of records as a share of what a learned prior spreads, for the shape of a tree. That is
-# for up to so many records times epsilon, and falls with the root of more, as leaves are to be
-# where many share numbers that no pilot sees.
-SPREAD, MANY = 0.15, 10_000.0
+# for up to so many records times epsilon, and falls with the root of more, down to a part of it, as
+# leaves are to be where many share numbers that no pilot sees.
+SPREAD, MANY, LEAST_SPREAD = 0.15, 10_000.0, 0.03
 
 
 class Design(NamedTuple):
@@ -278,7 +278,7 @@ def _calibrated(
     else:
         noise = "geometric" if rho is None else "gaussian"
         weight = _weight(epsilon, rho, max_contributions, expected_n)
-        spread = SPREAD * min(1.0, math.sqrt(MANY / max(weight, LEAST_WEIGHT)))
+        spread = SPREAD * max(math.sqrt(MANY / max(weight, MANY)), LEAST_SPREAD)
         tree = dict(**rest, **person, noise=noise, expected_n=expected_n, spread=spread)
         main = agg_tree.calibrate(**tree)
         if points is not None and main.branching**main.height >= points:

@@ -177,6 +177,7 @@ def test_one_record_decides_nothing_of_a_table_of_texts(tmp_path):
         ("none.csv", "source must be a file, a folder or a glob of files that are there"),
         ("select 1", "source must be a file, a folder or a glob of files that are there .a query"),
         ("*.none", "source must be a file, a folder or a glob of files that are there"),
+        ("x" * 400, "source must be a file, a folder or a glob of files that are there"),
         ("p.txt", r"a file must end in \.csv, \.tsv, \.gz.*, got p\.txt"),
         ("empty", "source must name at least one file"),
         (["p.csv", "p.parquet"], r"files must be of one kind, got p\.csv and p\.parquet"),

@@ -52,10 +52,10 @@ def test_plans_take_nothing_from_generators():
 @pytest.mark.slow
 def test_all_methods_are_compared():
     plan = dpq.plan(0.5, n=1_000, bounds=(0, 120), method="all", epsilon=[0.3, 1.0], releases=200)
-    names = ["joint_exp", "approx_quantiles", "agg_tree", "ind_exp"]
+    names = ["joint_exp", "approx_quantiles", "agg_tree", "two_stage", "ind_exp"]
     assert plan.method.tolist() == names * 2
-    assert plan.chosen.tolist() == [False, False, False, True] * 2
-    for row in (slice(0, 4), slice(4, 8)):
+    assert plan.chosen.tolist() == [False, False, False, False, True] * 2
+    for row in (slice(0, 5), slice(5, 10)):
         quantiles = plan.ranks.quantile[row]
         assert (plan.best[row] == (quantiles == quantiles.min())).all()
     assert "ind_exp*" in str(plan)
@@ -122,7 +122,7 @@ def test_plan_is_plotted():
     _, ax = pyplot.subplots()
     several = dpq.plan(0.5, n=100, bounds=(0, 1), method="all", epsilon=[2.0, 1.0], releases=100)
     assert several.plot(ax) is ax
-    assert [line.get_label() for line in ax.lines] == several.method[:4].tolist()
+    assert [line.get_label() for line in ax.lines] == several.method[:5].tolist()
     assert ax.lines[0].get_xdata().tolist() == [1.0, 2.0]
     pyplot.close("all")
     total = dpq.plan_sum(n=100, guess=NORMAL, epsilon=[1.0, 2.0], releases=100)

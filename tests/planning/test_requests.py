@@ -22,7 +22,10 @@ from dpq_fast.planning.requests import LEAST_EPSILON
         ([0.1, 0.5, 0.9], dict(n=1_000, target=12.0)),
         ([0.1, 0.5, 0.9], dict(n=1_000, target=25.0, over="worst")),
         ([0.1, 0.5, 0.9], dict(n=1_000, target=0.03, unit="share", level=0.5)),
-        ([0.1, 0.5, 0.9], dict(n=1_000, target=1.0, unit="value", guess=NORMAL)),
+        (
+            [0.1, 0.5, 0.9],
+            dict(n=1_000, target=1.0, unit="value", guess=NORMAL, method="joint_exp"),
+        ),
         (0.5, dict(groups=[100, 1_000], target=0.05, unit="share")),
         ([0.1, 0.5, 0.9], dict(n=1_000, target=12.0, method="all", releases=100)),
     ],
