@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -272,7 +273,7 @@ def regrets(report: Report, records: dict[str, Data], out: Path) -> None:
                 name,
                 str(len(of)),
                 f"{np.median(values):.2f}",
-                f"{_geometric(values):.2f}",
+                f"{geometric_mean(values):.2f}",
                 f"{found[worst][0]:.2f}",
                 f"{worst.column}, {worst.relation}, n = {worst.n:,}, ε = {worst.epsilon:g}, "
                 f"m = {worst.m}: {found[worst][1]}",
@@ -310,7 +311,7 @@ def regret_map(regrets: dict[Cell, float], path: Path) -> None:
     title = 'Error of "auto" over that of the best mechanism, for each n, ε and number m of levels'
     with picture(path, title, 2, 2, (15.0, 6.5)) as axes:
         for (relation, (what, mean)), each in zip(
-            product(RELATIONS, (("geometric mean", _geometric), ("largest", max))),
+            product(RELATIONS, (("geometric mean", geometric_mean), ("largest", max))),
             axes.flat,
             strict=True,
         ):
@@ -335,10 +336,6 @@ def regret_map(regrets: dict[Cell, float], path: Path) -> None:
                 xticklabels=[f"$10^{math.log10(n):.0f}$\n{epsilon:g}" for n, epsilon in points],
                 xlabel="n, ε",
             )
-
-
-def _geometric(values: list[float]) -> float:
-    return float(np.exp(np.log(values).mean()))
 
 
 def median_of_costs(report: Report) -> None:

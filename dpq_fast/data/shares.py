@@ -188,11 +188,11 @@ class Learning(NamedTuple):
         How it falls.
     """
 
-    base: float = 0.05
-    answer: float = 0.03
-    beside: float = 0.2
-    reach: float = 0.6
-    power: float = 2.0
+    base: float
+    answer: float
+    beside: float
+    reach: float
+    power: float
 
 
 def learned(

@@ -122,8 +122,6 @@ def expected_rows(
     expected_n: int | None,
     counts: Any,
     neighbors: str,
-    levels: Levels,
-    request: Request | None,
 ) -> int | None:
     """About how many records there are, as far as it is public and of use: see `quantile`."""
     if expected_n is not None:
@@ -421,7 +419,7 @@ def quantile(
     levels = Levels.of(q)
     request = Request.of(confidence, covers, interval_share)
     given_n = expected_n
-    expected_n = expected_rows(x, method, expected_n, counts, neighbors, levels, request)
+    expected_n = expected_rows(x, method, expected_n, counts, neighbors)
     chosen = method
     if method == "auto":
         chosen = choose_method(

@@ -140,13 +140,11 @@ class TwoStageLaw:
         """
         dither_rng = self._dither_rng if dither_rng is None else dither_rng
         q, spent = self.spent.design.levels.values, self.spent.main
-        leaves = 0
-        if isinstance(spent, privacy.agg_tree.Calibration):
-            leaves = spent.branching**spent.height
-        lattice = self._place.after(np.asarray(answers), q, leaves)
-        # cells of records know the points that they were cut for
-        column = self._column if self._place.fixed else self._read.on(lattice)(*self._likely)
-        column = column.on(lattice)
+        lattice = self._place.after(np.asarray(answers), q, self.spent.leaves)
+        if self._place.fixed:
+            column = self._column.on(lattice)
+        else:  # cells of records know the points that they were cut for
+            column = self._read.on(lattice)(*self._likely)
         if isinstance(spent, privacy.ind_exp.Calibration):
             return ind_exp.law_of(column, self._levels, spent)
         if isinstance(spent, privacy.joint_exp.Calibration):
@@ -186,6 +184,11 @@ class Place(NamedTuple):
         if lattice.masses is None:
             lattice = lattice.weighed(lattice.scale_free)
         return cls(lattice, given, fixed)
+
+    @property
+    def known_points(self) -> int | None:
+        """How many points the second stage has, as far as that is known before the pilot."""
+        return self.lattice.points if self.fixed else None
 
     def after(self, answers: NDArray[np.float64], q: NDArray[np.float64], leaves: int) -> Lattice:
         """The lattice and prior of the second stage, by what the pilot released.
@@ -313,7 +316,8 @@ def two_stage(
     releases; proof: `privacy.two_stage`. The pilot's answers are paid for. Not covered: running
     time and memory.
 
-    **Cost.** That of the pilot and of the second stage; records are put in order once.
+    **Cost.** That of the pilot and of the second stage. Records are read and put in order for each
+    of them, but once for both where a `resolution` or a `prior` is given, or a `Sample`.
 
     Examples
     --------
@@ -327,7 +331,7 @@ def two_stage(
     read, place = reader(x, column)
     counts = column.get("counts")
     rows = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
-    told = rows if expected_n is None else _checks.check_count("expected_n", expected_n)
+    told = _told(rows, expected_n)
 
     def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
         spent = privacy.two_stage.calibrate(
@@ -337,13 +341,9 @@ def two_stage(
             neighbors=neighbors,
             max_contributions=max_contributions,
             expected_n=told,
-            points=place.lattice.points if place.fixed else None,
+            points=place.known_points,
         )
-
-        def law_of(rng: np.random.Generator) -> IndExpLaw | JointExpLaw | OfTree:
-            return _after_pilot(read, levels, spent, place, rows, rng)
-
-        return spent, law_of
+        return spent, lambda rng: _after_pilot(read, levels, spent, place, rows, rng)
 
     request = Request.of(confidence, covers, interval_share)
     return with_interval(
@@ -404,10 +404,15 @@ def two_stage_law(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        expected_n=rows if expected_n is None else _checks.check_count("expected_n", expected_n),
-        points=place.lattice.points if place.fixed else None,
+        expected_n=_told(rows, expected_n),
+        points=place.known_points,
     )
     return TwoStageLaw(read, levels, spent, place, rows, dither_rng)
+
+
+def _told(rows: int | None, expected_n: int | None) -> int | None:
+    """About how many records there are: what is said, else the rows, as far as they are public."""
+    return rows if expected_n is None else _checks.check_count("expected_n", expected_n)
 
 
 def tree_of(
@@ -471,5 +476,4 @@ def _likely(
             return max(reach, likely_reach(n, levels.m, main.rate))
         return reach
 
-    of_tree = isinstance(main, privacy.agg_tree.Calibration)
-    return pilot.values if of_tree else np.union1d(pilot.values, levels.values), around
+    return pilot.values if spent.leaves else np.union1d(pilot.values, levels.values), around

@@ -92,6 +92,11 @@ class Calibration(NamedTuple):
     relation: Relation
 
     @property
+    def leaves(self) -> int:
+        """Of the tree that the second stage is; 0 where it is none."""
+        return _leaves(self.main) if isinstance(self.main, agg_tree.Calibration) else 0
+
+    @property
     def guarantee(self) -> Guarantee:
         """Two releases, the second of which goes by the first."""
         neighbors = self.relation.name
@@ -204,6 +209,7 @@ def calibrate(
     return _calibrated(
         design,
         levels,
+        weight,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -224,10 +230,12 @@ def calibrate_tree(
     points: int | None = None,
 ) -> Calibration:
     """As `calibrate`, of a tree that answers whatever is asked."""
-    design = design_of_tree(_weight(epsilon, rho, max_contributions, expected_n))
+    weight = _weight(epsilon, rho, max_contributions, expected_n)
+    design = design_of_tree(weight)
     return _calibrated(
         design,
         design.levels,
+        weight,
         epsilon=epsilon,
         delta=0.0,
         rho=rho,
@@ -246,9 +254,15 @@ def _weight(
     return n * resolve_epsilon(epsilon, rho) / check_max_contributions(max_contributions)
 
 
+def _leaves(tree: agg_tree.Calibration) -> int:
+    leaves: int = tree.branching**tree.height
+    return leaves
+
+
 def _calibrated(
     design: Design,
     levels: Levels,
+    weight: float,
     *,
     epsilon: float | None,
     delta: float,
@@ -277,10 +291,9 @@ def _calibrated(
         main = joint_exp.calibrate(levels, **rest, **person)
     else:
         noise = "geometric" if rho is None else "gaussian"
-        weight = _weight(epsilon, rho, max_contributions, expected_n)
         spread = SPREAD * max(math.sqrt(MANY / max(weight, MANY)), LEAST_SPREAD)
         tree = dict(**rest, **person, noise=noise, expected_n=expected_n, spread=spread)
         main = agg_tree.calibrate(**tree)
-        if points is not None and main.branching**main.height >= points:
+        if points is not None and _leaves(main) >= points:
             main = agg_tree.calibrate(**tree, points=points)
     return Calibration(design, pilot, main, epsilon, rho, relation)

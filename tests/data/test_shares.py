@@ -30,7 +30,11 @@ from dpq_fast.data.shares import (
 from dpq_fast.mechanisms.two_stage import FOR_ANSWERS, FOR_TREES
 
 HUGE = 2**50
-LEARNINGS = {"trees": FOR_TREES, "answers": FOR_ANSWERS, "plain": Learning()}
+LEARNINGS = {
+    "trees": FOR_TREES,
+    "answers": FOR_ANSWERS,
+    "plain": Learning(0.05, 0.03, 0.2, 0.6, 2.0),
+}
 
 
 def by_point(shares: Shares, points: int) -> np.ndarray:
