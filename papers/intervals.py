@@ -24,7 +24,7 @@ from papers.report import Report, digits
 
 CONFIDENCE = 0.95
 # Of the budget, for the intervals of the other ways.
-SHARE = 0.3
+SHARE = 0.5
 SIZES = (100, 1_000, 10_000, 100_000)
 EPSILONS = (0.1, 1.0, 3.0)
 LEVELS = (0.05, 0.5, 0.95)
@@ -149,14 +149,13 @@ def _of_law(data: Data, q: float) -> float:
 
 def _search(x: NDArray, q: float, epsilon: float, data: Data, rng: np.random.Generator) -> Ends:
     """What `quantile` does for one level."""
-    made = dpq.ind_exp(
+    made = dpq.quantile(
         x,
         q,
         epsilon=epsilon,
         confidence=CONFIDENCE,
         bounds=data.bounds,
         resolution=data.resolution,
-        assume_sorted=True,
         rng=rng,
     )
     return Ends(*made)

@@ -419,7 +419,7 @@ def interval_law(q: list[float], neighbors: str, **request: Any) -> Callable[[An
         order = Sample.of(column, form["bounds"], resolution=1, dither=False).coarse()
         found: dict[Any, list[float]] = {}
         for pair in combinations_with_replacement(range(POINTS), len(q)):
-            around = ends.nested(order, np.array(pair, dtype=np.float64), search)
+            around = ends.nested(order, np.array(pair, dtype=np.float64), search, order.lattice)
             halt = ends.halting_law(around, search)
             log_p = log_halts(halt)[1:].tolist()
             of_value = values.log_prob(np.array(pair, dtype=np.float64))

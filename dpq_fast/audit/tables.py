@@ -278,11 +278,12 @@ def by_group(
         if key not in known:
             sample = Sample.of(values, **form)
             order, q = sample.order(), levels.values
-            law = (
-                IndExpLaw(sample, levels, [DepthLaw(order, float(q[0]), spent.rate, flip=True)])
-                if by_depth
-                else JointExpLaw(sample, levels, PathLaw(order, q, spent.rate))
+            law: IndExpLaw | JointExpLaw = JointExpLaw(
+                sample, levels, PathLaw(order, q, spent.rate)
             )
+            if by_depth:
+                by_depths = [DepthLaw(order, float(q[0]), spent.rate, flip=True)]
+                law = IndExpLaw(sample, levels, by_depths, sample.lattice)
             known[key] = np.array([law.log_prob(output) for output in singles])
         return known[key]
 

@@ -231,6 +231,11 @@ class UnboundedQuantileLaw:
         """The records."""
         return self._counted[0].records
 
+    @property
+    def lattice(self) -> None:
+        """None: no prior says where records lie."""
+        return None
+
     def _cuts(self, counted: CandidateCounts) -> tuple[Boundary, Boundary]:
         """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
         return counted.whole(-1 if len(self._counted) == 2 else 0)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import check_size
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.noise.rng import default_rng
@@ -95,6 +96,11 @@ class SampleLaw(ABC):
         sample = self.column
         public = placement(sample.bounds, sample.lattice, sample.unit)
         return shown(self, q=self._levels.values.tolist(), **public)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The points of outputs, with the prior that the law goes by."""
+        return self.column.lattice
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, rows: int) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.depth import DepthLaw, window_of
@@ -35,11 +36,21 @@ class IndExpLaw(SampleLaw):
     """The exact output law of `ind_exp` on one sample. Not a release: see `ind_exp_law`."""
 
     def __init__(
-        self, sample: Sample, levels: Levels, laws: list[PathLaw] | list[DepthLaw]
+        self,
+        sample: Sample,
+        levels: Levels,
+        laws: list[PathLaw] | list[DepthLaw],
+        lattice: Lattice | None,
     ) -> None:
         self.column = sample
+        self._lattice = lattice
         self._levels = levels
         self._laws = laws
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The points of outputs, with the prior, which weighs them: the sample has none."""
+        return self._lattice
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one released (sorted) tuple; its log density without a lattice.
@@ -349,7 +360,8 @@ def no_dither(dither: bool | None, name: str = "ind_exp") -> bool:
 
 def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -> IndExpLaw:
     """The law of a sample; a dither of its is not used."""
-    masses = None if sample.lattice is None else sample.lattice.masses
+    lattice = sample.undithered().lattice
+    masses = None if lattice is None else lattice.masses
     sample = sample.undithered().even()
     order = sample.order()
     q, rates = levels.values, spent.rates
@@ -372,4 +384,4 @@ def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -
             DepthLaw(order, level, rate, flip, masses=masses)
             for level, rate in zip(q.tolist(), rates.tolist(), strict=True)
         ]
-    return IndExpLaw(sample, levels, laws)
+    return IndExpLaw(sample, levels, laws, lattice)

@@ -322,9 +322,10 @@ def quantile(
         that they were drawn from, independently of each other. Public.
     interval_share : float, optional
         The share of the budget that goes into the interval, strictly between 0 and 1: more makes it
-        narrower, and the value less accurate. Default: 0.3 for a small budget, and as much less for
-        a larger one that values miss about 1.4 times as many ranks as without an interval; next to
-        nothing where there are too few records for an interval inside the bounds.
+        narrower, and the value less accurate. Default: a half of a small budget, and as much less
+        of a larger one that values miss about twice as many ranks as without an interval; for a
+        population 0.6, and two and a half times; next to nothing where there are too few records
+        for an interval inside the bounds.
         "agg_tree" needs none. Public.
     **method_options
         Further arguments of the method, such as ``kernel=`` of "joint_exp", ``lower=`` of
@@ -391,14 +392,15 @@ def quantile(
 
     **Intervals** are found by one search for all levels: of candidates around the values, each 1.35
     times as wide as the next, AboveThreshold takes the last that surely has all quantiles inside.
-    Half-widths follow the released values: they are wide where those are far apart. The quantile of
-    n records is the one of rank q n, rounded up (the first for q = 0), of the records as they are
-    clamped to the bounds and rounded to the lattice. The intervals of a call cover those of all its
-    levels at once *for every data set*; for a population, each level by itself, for every
-    distribution. Proofs: `privacy.intervals`. Where hardly any record can lie beyond an end, by
-    what is public about n, the end is the bound. On evenly spread records an interval reaches about
-    10 ranks to either side, divided by the epsilon that it has (a median's under "add-remove" 5),
-    and a few more with more levels. "agg_tree" reads values and ends off one tree
+    Half-widths follow the released values: they are wide where those are far apart. Around a single
+    value they have equal shares of the records inside, by the prior that the value was drawn by.
+    The quantile of n records is the one of rank q n, rounded up (the first for q = 0), of the
+    records as they are clamped to the bounds and rounded to the lattice. The intervals of a call
+    cover those of all its levels at once *for every data set*; for a population, each level by
+    itself, for every distribution. Proofs: `privacy.intervals`. Where hardly any record can lie
+    beyond an end, by what is public about n, the end is the bound. An interval reaches about 12
+    ranks to either side, divided by the epsilon that it has (a median's under "add-remove" 6), and
+    more with more levels. "agg_tree" reads values and ends off one tree
     (`AggTree.quantile_confint`).
 
     Examples

@@ -448,6 +448,7 @@ class _Release:
         # a path of one level counts its rank twice, to it and from it
         self._rate = spent.rate / 2.0 if by_depth and lattice is None else spent.rate
         self._search = spent.search
+        self._points = lattice  # with the prior
         self._masses = None
         if self._flips and lattice is not None:  # which weighs points itself
             self._masses, lattice, prior = lattice.masses, lattice.even, None
@@ -501,7 +502,7 @@ class _Release:
         answers = self._draw(sample.order(rng), rng)[np.newaxis]
         if self._search is None:
             return (answers,)
-        around = nested(sample.coarse(), self.decode(answers)[0], self._search)
+        around = nested(sample.coarse(), self.decode(answers)[0], self._search, self._points)
         low, high = halted(around, self._search, rng)
         return answers, low[np.newaxis], high[np.newaxis]
 
@@ -551,7 +552,7 @@ class _Release:
             else:
                 own = np.sort(ordered[start[group] : start[group + 1]])
                 coarse = SortedOrder(own, lattice, self._bounds)
-            around = nested(coarse, values[group], self._search)
+            around = nested(coarse, values[group], self._search, self._points)
             low[group], high[group] = halted(around, self._search, rng)
 
     def _of_big(

@@ -69,6 +69,11 @@ class OfTree:
         self._spent = spent
         self._rows = rows
 
+    @property
+    def lattice(self) -> Lattice | None:
+        """The points of outputs, with the prior."""
+        return self.column.lattice
+
     @cached_property
     def counts(self) -> PartialTree:
         """Exact counts of leaves. Private."""

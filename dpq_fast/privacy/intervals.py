@@ -28,16 +28,23 @@ levels are covered at once.
 
 *Of a population.* Records drawn independently from one law with the q-quantile Q. Then
 :math:`\#\{x < Q\}` is stochastically at most, and :math:`\#\{x \le Q\}` at least, binomial of n and
-q. With :math:`h(n)` so that the binomial is larger with probability at most b, and :math:`\ell(n)`
-so that it is smaller with probability at most b, the interval lies beside Q on a given side with
-probability at most b plus that of the noise; on either side with at most twice that, for each level
-by itself. Both are bounds of Zubkov and Serov [ZS12]: for an integer k > q n
+q. Which candidate is the first without Q follows from the records and the values, not from the
+noise, so :math:`D = \nu - \nu_{j^*}` is independent of the records. With h(n) so that
 
-.. math:: P(\mathrm{Bin}(n, q) > k) \le \Phi\bigl(-\sqrt{2 n\,\mathrm{KL}(k/n, q)}\bigr).
+.. math:: P(K + D > h(n)) \le b \quad\text{for K binomial of n and q},
 
-The right hand side falls with k. So :math:`h(n) = \min(k + 1, n)` will do for the real number k
-where it is b (n if there is none), and :math:`\ell` is the mirror image. What is rounded is their
-distance from q n alone, which grows like the root of n; q n is exact.
+the interval lies below Q with probability at most b: it does only if
+:math:`D > h(n) - \#\{x \le H_{j^*}\} \ge h(n) - \#\{x < Q\}`. And :math:`\ell` is the mirror image;
+so that the interval lies on either side of Q with at most 2 b, for each level by itself. Chance and
+noise are added before they are bounded, and c is 0. The binomial is replaced by one that is larger,
+of the bounds of Zubkov and Serov [ZS12]: for integers k
+
+.. math:: P(\mathrm{Bin}(n, q) > k) \le \Phi\bigl(-\sqrt{2 n\,\mathrm{KL}(k/n, q)}\bigr)
+
+above q n. Of descending probabilities :math:`p_1 > p_2 > \dots` let :math:`k_i` be the real number
+where the right hand side is :math:`p_i` (it falls with k), or n: then K is stochastically at most
+:math:`\min(k_i + 1, n)` with probability :math:`p_{i-1} - p_i`, and n with what is left. What is
+rounded is their distance from q n alone, which grows like the root of n; q n is exact.
 
 **Sensitivity.** Where neighbors move every number that f_j is the largest of by at least -v and at
 most u, they move f_j by no less and no more, and by [Dur23] Definition A.1 (`one_sided_loss`) the
@@ -50,13 +57,15 @@ more than v. The reverse change costs the same with u and v exchanged (`costs`).
   :math:`\#\{x < L\} - \ell_i(n)` by the negatives. With upper ends only
   :math:`u = \max q_i` and :math:`v = 1 - \min q_i`; with lower ones exchanged; with both
   :math:`u = v = \max_i \max(q_i, 1 - q_i)`.
-- For a population the thresholds move by 0 to 1 in place of :math:`q_i`: on a curve
+- For a population the thresholds move by 0 to 1 in place of :math:`q_i`. On a curve
   :math:`n\,\mathrm{KL}(k/n, q)` = const with p = k/n > q
 
   .. math:: \frac{dk}{dn} = \frac{\ln\frac{1-q}{1-p}}{\ln\frac{p}{q} + \ln\frac{1-q}{1-p}}
 
-  lies in [0, 1], and likewise below. So u = v = 1; for one level and one side, where u and v are
-  :math:`\tau` and :math:`1 - \tau` for one number :math:`\tau` in [0, 1], at most A + B.
+  lies in [0, 1]; so each of the numbers that K is replaced by moves by 0 to 1, and with them h: it
+  does not fall if they rise, and rises by 1 if all of them do. Likewise :math:`\ell`. So u = v = 1;
+  for one level and one side, where u and v are :math:`\tau` and :math:`1 - \tau` for one number
+  :math:`\tau` in [0, 1], at most A + B.
 
 **Composition.** Values and search are released one after the other: epsilons, deltas and rhos add
 up [BS16]. Which sides are searched, and the candidates, depend on public arguments and on the
@@ -75,7 +84,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +102,8 @@ from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, pure_rho
 
 SAMPLE, POPULATION = KINDS = ("sample", "population")
 # How much larger the error of a value is by default than without an interval, and the least share
-# of a budget that goes into the interval.
-GROWTH, LEAST_SHARE = 1.43, 0.1
+# of a budget that goes into the interval. For a population chance is a part of all errors.
+GROWTH, LEAST_SHARE = {SAMPLE: 2.0, POPULATION: 2.5}, 0.1
 # The share where no end is searched for.
 IDLE_SHARE = 2.0**-10
 # Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
@@ -103,8 +111,10 @@ IDLE_SHARE = 2.0**-10
 FRACTION = {2: 0.45, 1: 0.55}
 # Margins of records that have to lie beyond an end, or it is not searched for.
 TOLD_APART = 3.0
-# Candidates of the share of sampling in what an interval may miss.
-_SHARES = tuple(share / 32.0 for share in range(1, 32))
+# Of what is missed for noise and chance together, the probabilities by which chance is replaced:
+# close to one another near 1, for where there is hardly any noise, but not 1: what is missed would
+# be the same from there to the next one.
+_CHANCES = (16.0, 8.0, 5.0, 3.5, 2.5, 1.9, 1.5, 1.25, 1.1, 1.03, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1)
 # Of a rate, for what the steps of thresholds are rounded by: less than 1e-6 records, for up to 2^53
 # of them.
 ROUNDING = 1e-6
@@ -162,11 +172,11 @@ class Search(NamedTuple):
     rates : (float, float)
         A and B.
     margin : float
-        c.
+        c; 0 for a population.
     sampling : float
-        b of the binomial bounds; 0 for the sample's quantile.
+        b; 0 for the sample's quantile.
     apart : float
-        Levels so far apart are about as many records apart as the margin.
+        Levels so far apart are about as many records apart as noise makes ends.
     """
 
     q: NDArray[np.float64]
@@ -182,7 +192,14 @@ class Search(NamedTuple):
 
         Fractions: float64 numbers of n near 2^53 would move by 0 or 1 where they have to move by q.
         """
-        return [_binomial_range(n, q, self.sampling) for q in self.q.tolist()]
+        most, found = Fraction(n), []
+        for q in self.q.tolist():
+            low = high = Fraction(q) * most
+            if self.sampling:
+                low -= Fraction(noisy_excess(n, 1.0 - q, self.sampling, self.rates))
+                high += Fraction(noisy_excess(n, q, self.sampling, self.rates))
+            found.append((low, high))
+        return found
 
 
 class Calibration(NamedTuple):
@@ -227,18 +244,20 @@ def share_of_ends(
 ) -> float:
     r"""Share of a budget that the ends get; of rho, of its square root.
 
-    By default as much as leaves values an error of GROWTH times that of a release without an
-    interval. On evenly spread records the error of one level is that of discrete Laplace noise of
-    rate c, :math:`1 / \sinh c`, with :math:`c = \epsilon / 2` under "swap" and about twice that
-    under "add-remove": values keep 1 / GROWTH of a small epsilon, and more of a larger one.
+    By default as much as leaves values an error of twice that of a release without an interval, or
+    two and a half times for a population. On evenly spread records the error of one level is that
+    of discrete Laplace noise of rate c, :math:`1 / \sinh c`, with :math:`c = \epsilon / 2` under
+    "swap" and about twice that under "add-remove": values keep a half of a small epsilon, or .4,
+    and more of a larger one.
     """
     if request.share is not None:
         return request.share
     each = resolve_epsilon(epsilon, rho)
     rate = each / (relation_of(neighbors).parts * check_max_contributions(max_contributions))
+    growth = GROWTH[request.covers]
     if rate < 1e-3:
-        return 1.0 - 1.0 / GROWTH
-    kept = math.asinh(math.sinh(rate) / GROWTH) if rate < 20.0 else rate - math.log(GROWTH)
+        return 1.0 - 1.0 / growth
+    kept = math.asinh(math.sinh(rate) / growth) if rate < 20.0 else rate - math.log(growth)
     return max(1.0 - kept / rate, LEAST_SHARE)
 
 
@@ -487,7 +506,7 @@ def _search(
     everywhere = np.ones(q.size, dtype=np.bool_)
     both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
     low, high = np.array(both.thresholds(n), dtype=np.float64).T
-    least = TOLD_APART * both.margin
+    least = both.margin + (TOLD_APART - 1.0) * both.apart * n
     return _one_search(q, low > least, n - high > least, unit, n, request, cost_of)
 
 
@@ -505,28 +524,53 @@ def _one_search(
     first, second = FRACTION[sides], (1.0 - FRACTION[sides]) / sides
     cost = cost_of(*costs(q, below, above, (first, second), request.covers == POPULATION))
     rates = check_steps((first * unit / cost, second * unit / cost))
-    share, miss = 0.0, request.miss
     if request.covers == POPULATION:
-        miss = request.miss / 2.0
-        middle = float(q[np.argmin(np.abs(q - 0.5))])  # the widest binomial law
-        share = _share_of_sampling(n, middle, miss, rates)
-    beside = _margin((1.0 - share) * miss, rates)
-    return Search(q, below, above, rates, beside, share * miss, beside / n)
+        each = request.miss / 2.0
+        return Search(q, below, above, rates, 0.0, each, max(_noise_above(each, rates), 0.0) / n)
+    margin = max(_noise_above(request.miss, rates), 0.0)
+    return Search(q, below, above, rates, margin, 0.0, margin / n)
 
 
-def _margin(miss: float, rates: tuple[float, float]) -> float:
-    """c, so that noise passes it with this probability."""
-    return float(max(0.0, math.log(rates[1] / (rates[0] + rates[1]) / miss) / rates[0]))
+def _noise_above(miss: float, rates: tuple[float, float]) -> float:
+    r"""What :math:`\nu - \nu_j` exceeds with this probability."""
+    first, second = rates
+    positive = second / (first + second)
+    if miss <= positive:
+        return math.log(positive / miss) / first
+    return math.log((1.0 - miss) / (1.0 - positive)) / second
 
 
-@lru_cache(maxsize=64)  # public facts only, that a release asks for several times
-def _share_of_sampling(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
-    """Of what an end may miss, the share that makes it the shortest."""
+def noisy_excess(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
+    """h(n) - q n of the module's notes.
 
-    def width(share: float) -> float:
-        return _margin((1.0 - share) * miss, rates) + binomial_above(n, q, share * miss)
+    Parameters
+    ----------
+    n : int
+    q : float
+    miss : float
+        b.
+    rates : (float, float)
+        A and B.
+    """
+    first, second = rates
+    chances = [miss * each for each in _CHANCES if miss * each < 0.5]
+    most = (1.0 - q) * n
+    above = np.array([*(min(_excess(n, q, chance), most) for chance in chances), most])
+    mass = -np.diff([1.0, *chances, 0.0])
 
-    return min(_SHARES, key=width)
+    def missed(t: float) -> float:
+        y = t - above
+        up = second / (first + second) * np.exp(-first * np.maximum(y, 0.0))
+        down = 1.0 - first / (first + second) * np.exp(second * np.minimum(y, 0.0))
+        return float(mass @ np.where(y >= 0.0, up, down)) - miss
+
+    beside = _noise_above(miss, rates)
+    least, largest = float(above[0]) + beside, float(above[-1]) + beside
+    if missed(least) <= 0.0:  # no more than rounding: all of the others are above
+        return least
+    while missed(largest) > 0.0:
+        largest += 1.0 / first
+    return float(scipy.optimize.brentq(missed, least, largest, xtol=1e-9, rtol=1e-15))
 
 
 def costs(

@@ -25,7 +25,8 @@ from dpq_fast.reference.above_threshold import AboveThresholdLaw, draw_noise
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.sample import Placed, reader
 
-# Ratio of one half-width to the next, and the powers of it that are above 1.
+# Ratio of one half-width to the next, and the powers of it that are above 1. Of a single level with
+# bounds, of one share of the records to the next, after those that leave 2^-5 to 2^-2 of a tail.
 RATIO, WIDE = 1.35, (7, 3)
 # Least factor of a half-width without a lattice.
 FINEST = 2.0**-52
@@ -58,6 +59,7 @@ class Column(NamedTuple):
     limits : (number, number)
         The lowest and the highest output, in the same unit.
     lattice : Lattice or None
+        With the prior that a value was drawn by.
     bounded : bool
         Whether the limits are bounds, which tell a scale.
     """
@@ -69,9 +71,9 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, data: Placed) -> Column:
-        """Records that were placed without a dither."""
+        """Records that were placed without a dither; the lattice keeps its prior."""
         limits = data.bounds if data.lattice is None else (0, data.lattice.points - 1)
-        return cls(data.records.tolist(), limits, data.lattice)
+        return cls(data.even().records.tolist(), limits, data.lattice)
 
 
 class Candidate(NamedTuple):
@@ -134,8 +136,47 @@ def factors(column: Column, widest: float) -> list[float]:
     return [math.inf, *(RATIO**power for power in powers), 0.0]
 
 
+def by_shares(value: float, spent: Search, column: Column) -> list[Candidate]:
+    """Around one value: ends that have equal shares of the records between them and the value."""
+    first, last = column.limits
+    q, lattice = float(spent.q[0]), column.lattice
+    low_open, high_open = bool(spent.below[0]), bool(spent.above[0])
+    tail = min([q] * low_open + [1.0 - q] * high_open, default=1.0)
+    shares = [tail * (1.0 - 2.0**-k) for k in range(5, 1, -1)]
+    shares += [tail * 0.5 * RATIO**-k for k in range(100)]
+    if lattice is None:
+        begin, start, stop, end = first, value, value, last
+    else:
+        start, stop = lattice.start(int(value)), lattice.start(int(value) + 1)
+        begin, end = 0, lattice.fine_points
+
+    def place(at: float, limit: float, share: float, beyond: float) -> float:
+        mass = abs(limit - at) / (end - begin)
+        part = 1.0
+        if beyond > 0.0 and mass > 0.0:  # like the prior next to the value, and all at the limit
+            inside = min(share / beyond, 1.0)
+            part = -math.expm1(math.log1p(-inside) * (beyond / mass)) if inside < 1.0 else 1.0
+        found = at + (limit - at) * part
+        if lattice is None:
+            return found
+        return int(lattice.points_of(np.array([max(min(int(found), end - 1), 0)]))[0])
+
+    found = [(first, last)]
+    for share in shares:
+        low, high = found[-1]
+        if low_open:
+            low = max(low, min(place(start, begin, share, q), value))
+        if high_open:
+            high = min(high, max(place(stop, end, share, 1.0 - q), value))
+        found.append((low, high))
+    found.append((value if low_open else first, value if high_open else last))
+    return [Candidate([ends]) for k, ends in enumerate(found) if k == 0 or ends != found[k - 1]]
+
+
 def candidates(values: Sequence[float], spent: Search, column: Column) -> list[Candidate]:
     """From the widest to the narrowest; values in the unit of the records."""
+    if column.bounded and len(values) == 1:
+        return by_shares(values[0], spent, column)
     first, last = column.limits
     sized = scales(values, spent, column)
     found = []
@@ -273,4 +314,4 @@ def released(
 def undithered(x: Any, bounds: Any = None, resolution: Any = None, **column: Any) -> Column:
     """The records of a column with bounds; arguments as of `sample.reader`."""
     read = reader(x, bounds, resolution, **(column | {"dither": False}))
-    return Column.of(read(None).even())
+    return Column.of(read(None))

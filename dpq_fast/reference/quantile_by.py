@@ -191,7 +191,7 @@ def at_rate(
     if calibration.search is None:
         return answers, np.nan, np.nan
     coarse = None if lattice is None else replace(lattice, bits=0)
-    column = Column.of(placed(records, bounds, coarse, None).even())
+    column = Column.of(placed(records, bounds, coarse, None))
     return answers, *searched(answers.tolist(), calibration.search, column, rng)
 
 

@@ -223,7 +223,7 @@ class TwoStageLaw:
 
     def column(self, lattice: Lattice) -> Column:
         """The records that an interval is about."""
-        return Column.of(self._placed(undithered(lattice), None).even())
+        return Column.of(self._placed(undithered(lattice), None))
 
     def sample(self, rng: Any = None) -> Any:
         """Draw an output."""

@@ -101,7 +101,9 @@ def test_search_covers_all_records_at_once_for_every_data_set_and_every_value(q,
             order = ordered(records, points)
             truth = [ranked(records, level) for level in q]
             for values in combinations_with_replacement(range(points), len(q)):
-                around = intervals.nested(order, np.array(values, dtype=float), spent)
+                around = intervals.nested(
+                    order, np.array(values, dtype=float), spent, order.lattice
+                )
                 assert chances(around, spent).sum() == pytest.approx(1.0, abs=1e-9)
                 least = min(least, covered(around, spent, truth))
     assert 0.8 - 1e-9 <= least
@@ -133,7 +135,7 @@ def test_search_covers_adversarial_data_from_any_value(name, lattice, covers):
         truth = [ranked(records, level) for level in q]
         for value in (0.0, 6.0, 7.0, 8.0, 13.0, 450.0, 900.0, 998.0, 999.0):
             for values in (np.full(len(q), value), np.linspace(value, 999.0, len(q)).round()):
-                around = intervals.nested(order, values, spent)
+                around = intervals.nested(order, values, spent, order.lattice)
                 assert covered(around, spent, truth) >= 0.95 - 1e-9
                 assert (around.low <= values[:, None]).all()
                 assert (around.high >= values[:, None]).all()
@@ -187,7 +189,9 @@ def test_search_covers_a_population_whatever_the_values_are(law, q):
             worst = np.zeros(len(q))
             order = ordered(records, len(law))
             for values in combinations_with_replacement(range(len(law)), len(q)):
-                around = intervals.nested(order, np.array(values, dtype=float), spent)
+                around = intervals.nested(
+                    order, np.array(values, dtype=float), spent, order.lattice
+                )
                 inside = (around.low <= np.array(truth)[:, None]) & (
                     around.high >= np.array(truth)[:, None]
                 )
@@ -230,24 +234,30 @@ def test_widths_end_at_one_point(least):
 # Against the reference
 
 
-def searches(q: tuple[float, ...], resolution: float, covers: str) -> Iterator[tuple[Any, ...]]:
+def searches(
+    q: tuple[float, ...], resolution: float, covers: str, prior: Any = None
+) -> Iterator[tuple[Any, ...]]:
     """Candidates around some values, and what the reference has them of."""
     bounds = (0.0, 8.0)
     records = [0.0, 1.0, 1.0, 2.5, 3.0, 3.0, 3.0, 7.25, 9.0]
     spent = spent_of(q, covers)
-    lattice, other = (kind.of(bounds, resolution, False) for kind in (Lattice, PlainLattice))
-    order = SortedOrder(np.sort(records), lattice, bounds)
-    column = plain.undithered(records, bounds, resolution)
+    _, lattice = Lattice.between(bounds, resolution, False, prior)
+    other = PlainLattice.of(bounds, resolution, False)
+    order = SortedOrder(np.sort(records), lattice and lattice.even, bounds)
+    column = plain.undithered(records, bounds, resolution, prior=prior)
     for values in ([3.0] * len(q), [1.0, 1.0, 7.0][: len(q)]):
         points = values if other is None else [other.locate(value) for value in values]
-        yield intervals.nested(order, np.array(values), spent), (points, spent, column)
+        yield intervals.nested(order, np.array(values), spent, lattice), (points, spent, column)
 
 
 @pytest.mark.parametrize("covers", privacy.intervals.KINDS)
-@pytest.mark.parametrize("resolution", [1.0, 0.25, 0.0])
-@pytest.mark.parametrize("q", [(0.4,), (0.1, 0.5, 0.9)])
-def test_search_is_that_of_the_reference(q, resolution, covers):
-    for around, asked in searches(q, resolution, covers):
+@pytest.mark.parametrize(
+    ("resolution", "prior"),
+    [(1.0, None), (0.25, None), (0.0, None), (0.25, "scale-free"), (1e-6, "scale-free")],
+)
+@pytest.mark.parametrize("q", [(0.4,), (0.97,), (0.1, 0.5, 0.9)])
+def test_search_is_that_of_the_reference(q, resolution, prior, covers):
+    for around, asked in searches(q, resolution, covers, prior):
         ends = np.array([each.ends for each in plain.candidates(*asked)])
         lattice = asked[2].lattice
         if lattice is not None:
@@ -324,7 +334,8 @@ def test_draws_follow_the_law_of_the_value_times_that_of_the_halt(name, side):
             column = Records.of(np.array(x, dtype=float))
             around = intervals.nested_among(column, np.array(pair), call.search, (0.0, 4.0))
         else:
-            around = intervals.nested(ordered(x), np.array(pair), call.search)
+            order = ordered(x)
+            around = intervals.nested(order, np.array(pair), call.search, order.lattice)
         for j, chance in enumerate(chances(around, call.search).tolist()):
             key = (*pair, *around.low[:, j].tolist(), *around.high[:, j].tolist())
             expected[key] = expected.get(key, 0.0) + math.exp(log_p) * chance
@@ -363,7 +374,8 @@ def test_draws_of_groups_follow_their_laws(side, method):
             law = dpq.joint_exp_law(records, 0.5, epsilon=2.0 * 2.0 * call.rate, **GRID)
         expected: dict[Any, float] = {}
         for value in range(POINTS):
-            around = intervals.nested(ordered(records), np.array([float(value)]), call.search)
+            order, at = ordered(records), np.array([float(value)])
+            around = intervals.nested(order, at, call.search, order.lattice)
             for j, chance in enumerate(chances(around, call.search).tolist()):
                 key = (float(value), float(around.low[0, j]), float(around.high[0, j]))
                 expected[key] = expected.get(key, 0.0) + math.exp(law.log_prob(value)) * chance
@@ -793,3 +805,39 @@ def test_groups_show_their_intervals():
             X, by, [0.2, 0.7], confidence=0.9, covers="population", workers=workers, **form
         )
         assert np.array_equal(again.low, found.low) and np.array_equal(again.high, found.high)
+
+
+# Widths
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("name", ["latencies", "costs", "cauchy"])
+def test_intervals_are_as_wide_as_a_few_times_the_noise_wherever_bounds_are(name, q):
+    draw, bounds, resolution = {
+        "latencies": (lambda rng: rng.lognormal(4.6, 0.8, 1_000).round(), (1.0, 1e5), 1.0),
+        "costs": (lambda rng: rng.lognormal(10.5, 0.8, 1_000), (0.0, 1e9), None),
+        "cauchy": (lambda rng: 5.0 * rng.standard_cauchy(1_000), (-1e3, 1e3), None),
+    }[name]
+    x = draw(np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    released = [
+        dpq.quantile(
+            x, q, epsilon=1.0, bounds=bounds, resolution=resolution, confidence=0.95, rng=rng
+        )
+        for _ in range(100)
+    ]
+    value, low, high = np.array([[each.value, each.low, each.high] for each in released]).T
+    noise = np.quantile(np.abs(value - np.sort(x)[math.ceil(1_000 * q) - 1]), 0.95)
+    assert np.median(high - low) / 2.0 <= 5.0 * noise
+
+
+def test_intervals_of_a_population_tell_few_records_from_the_bounds():
+    rng = np.random.default_rng(0)
+    median, options = math.exp(9.0), dict(bounds=(0, 50_000), confidence=0.95, covers="population")
+    half, covered = [], []
+    for _ in range(200):
+        made = dpq.median(rng.lognormal(9.0, 0.9, 137), epsilon=1.0, rng=rng, **options)
+        half.append((made.high - made.low) / 2.0)
+        covered.append(made.low <= median <= made.high)
+    assert np.mean(half) <= 5_500.0
+    assert np.mean(covered) >= 0.95
