@@ -24,13 +24,14 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
-from dpq_fast.mechanisms.clipping import Clipping, NoisyTerm
+from dpq_fast.mechanisms.clipping import Clip, Clipping, NoisyTerm
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.groups import GroupAnswers
 
 # Tables of more outputs are refused.
@@ -358,23 +359,33 @@ def integers(
         raise ValueError(f"outputs must be left out for {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
-    laws: list[dict[tuple[float, ...], tuple[float, list[NoisyTerm]]]]
+    laws: list[dict[tuple[Any, ...], tuple[float, list[NoisyTerm]]]]
     if name == "count":
         scale = privacy.aggregates.calibrate_count(
             epsilon=parameters["epsilon"],
             max_contributions=parameters.get("max_contributions", 1),
         ).scale
         laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
-    else:
-        clipping = _clipping(parameters)
-        parts_of = clipping.sum_terms if name == "sum" else clipping.mean_terms
+    elif name == "sum":
+        clipping = _clipping(parameters, None)
         laws = [
             {
-                ends: (log_prob, parts_of(records, clipping.clip(ends)))
+                ends: (log_prob, clipping.sum_terms(records, clipping.clip(ends)))
                 for ends, log_prob in _clips(clipping, records)
             }
             for records in rows
         ]
+    else:
+        clipping = _clipping(parameters, max(map(len, columns)))
+        laws = [
+            {
+                (*ends, *pilot): (log_prob + log_p, terms)
+                for ends, log_prob in _clips(clipping, records)
+                for pilot, log_p, terms in _pilots(clipping, records, clipping.clip(ends))
+            }
+            for records in rows
+        ]
+    # of the clip, and of the pilot of a mean
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for ends in {ends for law in laws for ends in law}:
         centers = [[value for value, _ in law[ends][1]] for law in laws]
@@ -421,14 +432,51 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
     }
 
 
-def _clipping(parameters: dict[str, Any]) -> Clipping:
-    """What a sum and a mean make of their arguments."""
+def _pilots(
+    clipping: Clipping, records: Records, clip: Clip
+) -> Iterator[tuple[tuple[int | str, ...], float, list[NoisyTerm]]]:
+    """What the pilot of a mean may release, its log-probability, and the integers that follow.
+
+    Beyond the numbers that records can add up to, all integers of a pilot mean the same.
+    """
+    may_have_missing = not records.n_is_public
+    of_sums = records.sums(clip.scale, clip.first, clip.last), clip, may_have_missing
+    *pilot, epsilon = clipping.mean_epsilons(may_have_missing)
+    if not pilot:
+        yield (), 0.0, clipping.mean_terms(*of_sums)
+        return
+    assert clipping.rows is not None  # else there is none
+    most = clip.width * clipping.rows
+    terms = clipping.mean_terms(*of_sums, None, pilot[0])
+    spans = (-most, most), (0, clipping.rows)
+    tables = [_laplace_table(*term, *span) for term, span in zip(terms, spans, strict=True)]
+    for chosen in product(
+        *(
+            zip(range(low - 1, high + 2), _ascending(table), strict=True)
+            for table, (low, high) in zip(tables, spans, strict=True)
+        )
+    ):
+        (first, (one, log_p)), (second, (other, log_q)) = chosen
+        about = clipping.about(first, second, clip, terms[0][1])
+        yield (one, other), log_p + log_q, clipping.mean_terms(*of_sums, about, epsilon)
+
+
+def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
+    """The outputs of `_laplace_table`, from what is below to what is above."""
+    *inside, below, above = table.items()
+    return [below, *inside, above]
+
+
+def _clipping(parameters: dict[str, Any], rows: int | None) -> Clipping:
+    """What a sum and a mean make of their arguments, and of a public number of rows."""
     bound = inspect.signature(aggregates.sum).bind(None, **parameters)
     bound.apply_defaults()
     public = inspect.signature(privacy.aggregates.calibrate).parameters.keys() - {"bounds"}
     options = bound.arguments["method_options"]
     given = {name: value for name, value in bound.arguments.items() if name in public}
-    return Clipping(options, **given)
+    if not relation_of(given["neighbors"]).n_is_public:
+        rows = None
+    return Clipping(options, rows=rows, **given)
 
 
 def _clips(clipping: Clipping, records: Records) -> Iterator[tuple[tuple[float, ...], float]]:

@@ -22,7 +22,7 @@ from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
-from dpq_fast.mechanisms.aggregates import mean, of_sample, sum
+from dpq_fast.mechanisms.aggregates import drawn, of_sample, read_clipped
 from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
@@ -321,23 +321,15 @@ def _clipped(
     )
     each = _release_of(calibration)
     own: dict[str, Any] = clip | each.own
+    # no rows: the records that are put together by group are those that are not missing
     clipping = Clipping(method_options, **own)
     rows = _Rows(x, by, groups, counts, nan_policy, workers)
-    release = sum if name == "sum_by" else mean
 
     def apart(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
-            return Prepared.of(
-                release,
-                values,
-                counts=weights,
-                nan_policy=nan_policy,
-                confidence=confidence,
-                covers=covers,
-                **own,
-                **method_options,
-            ).draw(rng)
+            read_one = read_clipped(clipping, values, counts=weights, nan_policy=nan_policy)
+            return drawn(name.removesuffix("_by"), clipping, request, read_one)(rng)
 
         answers = one_by_one(answer, read, rng)
         return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
@@ -469,7 +461,8 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
 
     Notes
     -----
-    **Mechanism.** `mean` in each group.
+    **Mechanism.** `mean` in each group, without a pilot: the records of a group are put together
+    without missing ones, so that no number of them is public.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, for all groups together, as `sum_by`; proof:
     `privacy.aggregates_by`. Not covered: running time and memory.

@@ -18,7 +18,7 @@ from dpq_fast.data.records import Records
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms.joint_exp import check_kernel
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
-from dpq_fast.privacy.aggregates import LEAST_WIDTH
+from dpq_fast.privacy.aggregates import LEAST_WIDTH, _farthest
 from dpq_fast.privacy.intervals import POPULATION, Request
 from dpq_fast.privacy.levels import Levels
 
@@ -116,6 +116,9 @@ class Clipping:
         Further arguments of the method.
     q, lower, upper, method, resolution, **budget
         As in `sum`.
+    rows : int, optional
+        The number of rows, missing ones included, where it is public and known before they are
+        read.
 
     Attributes
     ----------
@@ -131,6 +134,7 @@ class Clipping:
         For the other methods: the level of the clip.
     kernel : str
         For method "joint_exp".
+    rows : int or None
     """
 
     def __init__(
@@ -142,11 +146,13 @@ class Clipping:
         upper: float | None,
         method: str,
         resolution: float | None,
+        rows: int | None = None,
         **budget: Any,
     ) -> None:
         level, offset = privacy.aggregates.aim_of(q, method)
         self.lower, self.upper = lower, upper
         self.resolution = resolution
+        self.rows = rows
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
             raise ValueError(f"resolution must be positive, got {resolution}")
         spent = {name: options[name] for name in ("split", "noise") if name in options}
@@ -169,6 +175,7 @@ class Clipping:
         if level is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
             candidates: dict[str, Any] = dict(beta=BETA, offset=offset)
             candidates |= {name: options[name] for name in options.keys() - spent.keys()}
+            candidates["unit"] = privacy.aggregates.unit_of(lower, upper, resolution)
             self.search = clip_search(level, clip, lower=lower, upper=upper, **candidates)
             return
         if lower is None or upper is None:
@@ -197,29 +204,67 @@ class Clipping:
         scale = self.calibration.sum_scale(clip.first, clip.last, not records.n_is_public)
         return [(total, scale)]
 
-    def mean_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
-        """What the noise of a mean is added to (`mean_scales`), by one pass. Private."""
-        total, number = records.sums(clip.scale, clip.first, clip.last)
-        pair = self.mean_pair(total, number, clip)
-        scales = self.calibration.mean_scales(clip.width, not records.n_is_public)
+    def mean_epsilons(self, may_have_missing: bool) -> tuple[float, ...]:
+        """The parts of the budget for the two integers of a mean: of a pilot, if any, and then."""
+        return self.calibration.mean_epsilons(self.rows, may_have_missing)
+
+    def mean_terms(
+        self,
+        sums: tuple[int, int],
+        clip: Clip,
+        may_have_missing: bool,
+        about: int | None = None,
+        epsilon: float | None = None,
+    ) -> list[NoisyTerm]:
+        """What the noise of a mean is added to (`mean_scales`), of `Records.sums`. Private.
+
+        Of a sum about half of `about` points, public or released before; else about the middle of
+        the clip.
+        """
+        middle = clip.first + clip.last
+        about = middle if about is None else about
+        pair = self.mean_pair(*sums, clip, about)
+        aside = abs(about - middle)
+        scales = self.calibration.mean_scales(clip.width, may_have_missing, aside, epsilon)
         return list(zip(pair, scales, strict=True))
 
-    def mean_pair(self, total: Any, number: Any, clip: Clip) -> tuple[Any, Any]:
+    def mean_pair(
+        self, total: Any, number: Any, clip: Clip, about: int | None = None
+    ) -> tuple[Any, Any]:
         """The two integers of `mean_scales`, or those of many groups. Private."""
         if not self.calibration.relation.n_is_public:
             return total - number * clip.first, number * clip.last - total
-        return 2 * total - number * (clip.first + clip.last), number
+        return 2 * total - number * (clip.first + clip.last if about is None else about), number
 
-    def mean_of(self, first: int, second: int, clip: Clip) -> float:
-        """The mean inside the clip, from the two noisy integers of `mean_scales`."""
+    def mean_point(
+        self, first: int, second: int, clip: Clip, about: int | None = None
+    ) -> Fraction | int:
+        """The mean in points, inside the clip, from the two noisy integers of `mean_scales`."""
         if not self.calibration.relation.n_is_public:
             centered, number = first - second, Fraction(first + second, clip.width)
         else:
-            centered, number = first, Fraction(second)
-        point: Fraction | int = Fraction(clip.first + clip.last, 2) + centered / (
-            2 * max(number, Fraction(1))
-        )
-        return clip.decode(float(min(max(point, clip.first), clip.last)))
+            centered, number = first, Fraction(self._at_most(second))
+        about = clip.first + clip.last if about is None else about
+        point: Fraction | int = Fraction(about, 2) + centered / (2 * max(number, Fraction(1)))
+        return min(max(point, clip.first), clip.last)
+
+    def mean_of(self, first: int, second: int, clip: Clip, about: int | None = None) -> float:
+        """The same in the unit of the records."""
+        return clip.decode(float(self.mean_point(first, second, clip, about)))
+
+    def about(self, first: int, second: int, clip: Clip, scale: Fraction) -> int:
+        """Twice the point that a sum is taken about after a pilot with these noisy integers.
+
+        The scale is that of the first one.
+        """
+        assert self.rows is not None  # else there is no pilot
+        point = self.mean_point(first, second, clip)
+        middle, most = clip.first + clip.last, _farthest(clip.width, scale, self.rows)
+        return min(max(round(2 * point), middle - most), middle + most)
+
+    def _at_most(self, number: int) -> int:
+        """A noisy number of records, which are no more than the rows."""
+        return number if self.rows is None else min(number, self.rows)
 
     def mean_interval(
         self,
@@ -228,16 +273,19 @@ class Clipping:
         scales: tuple[Fraction, Fraction],
         clip: Clip,
         request: Request,
+        about: int | None = None,
     ) -> tuple[float, float]:
         r"""Means that the noise does not rule out, from the two noisy integers; post-processing.
 
         Notes
         -----
-        If p is where the mean lies between the ends of the clip, 0 to 1, then
-        :math:`(1 - p) A - p B = 0` under "add-remove", and
-        :math:`C - (2p - 1) W n = 0` under "swap". So the same numbers with noise are noise, of a
-        known law, and the interval holds all p under which as much of it has a probability of more
-        than what may be missed: the inversion of an exact test [3]_.
+        If p is where the mean m lies between the ends of the clip, 0 to 1, then
+        :math:`(1 - p) A - p B = 0` under "add-remove", and :math:`T - 2 (m - c) n = 0` under
+        "swap". So the same numbers with noise are noise, of a known law (given what a pilot
+        released), and the interval holds all p under which as much of it has a probability of more
+        than what may be missed: the inversion of an exact test [3]_. A noisy n that is cut at the
+        number of rows is nearer to n, and the tails of the sum are no heavier for it: those of
+        :math:`|X + a|` grow with :math:`|a|`.
 
         For a population: the mean m of n independent draws from a law in the clip has, by
         Hoeffding's inequality, :math:`P(m \ge t) \le e^{-n\,\mathrm{KL}(t, p)}` for t > p, and
@@ -248,12 +296,16 @@ class Clipping:
         miss = request.miss / 2.0 if sampled else request.miss
         swapped = self.calibration.relation.n_is_public
 
+        if swapped:
+            second = self._at_most(second)
         one, other = (float(min(max(each, -FAR), FAR)) for each in (first, second))
+        off = 0 if about is None else about - clip.first - clip.last
 
         def ruled_out(p: float) -> bool:
             if swapped:
-                weights = 1.0, abs(2.0 * p - 1.0) * clip.width
-                distance = abs(one - (2.0 * p - 1.0) * clip.width * other)
+                aside = (2.0 * p - 1.0) * clip.width - off
+                weights = 1.0, abs(aside)
+                distance = abs(one - aside * other)
             else:
                 weights = 1.0 - p, p
                 distance = abs((1.0 - p) * one - p * other)
@@ -261,7 +313,7 @@ class Clipping:
 
         if swapped:
             number = other
-            at = 0.5 + one / (2.0 * clip.width * number) if number else 0.5
+            at = 0.5 + (off + one / number) / (2.0 * clip.width) if number else 0.5
             noise, unit = scales[1], 1.0
         else:
             number = (one + other) / clip.width

@@ -22,6 +22,21 @@ unit matters. Let the clip c be found for :math:`s\epsilon`, by a search whose n
 - The noise of the queries is of :math:`1/(1-f)s\epsilon = 4.5/s\epsilon` records. Where that is
   more than n/10, a search is likely to halt on its first steps. So for an expected n the share is
   :math:`45/n\epsilon`, from `SHARE` to `MAX_SHARE`.
+
+**A pilot** makes the noise of n harmless where n is private under "swap". A mean is
+:math:`c + T / 2n` for any point c and :math:`T = \sum (2 x_i - 2c)` (`Calibration.mean_scales`), so
+that an error of n moves it by as much as the mean is away from c. If c is the middle of a clip of
+width W, that may be W/2, and the error half as large again as with a public n. So of a budget
+:math:`\epsilon` for the noise, the part :math:`s \epsilon` is for a rough mean, and with the rest
+the sum is taken about that. The rough mean is off by some :math:`W / s n \epsilon`, and the noise
+of n is of some :math:`r / \epsilon` records, with r from 2 in the middle to 10 far off. In units of
+the error with a public n the whole is about
+
+.. math:: 1 + s + \frac{1}{2} \Bigl(\frac{r}{s n \epsilon}\Bigr)^2,
+          \quad \text{least at} \quad s = \Bigl(\frac{r}{n \epsilon}\Bigr)^{2/3}.
+
+`PILOT` is s at :math:`n \epsilon` = `PILOT_FROM`, below which a pilot gains too little; s is known
+before the records are read, as n is at most the public number of rows, and about as large.
 """
 
 from __future__ import annotations
@@ -63,6 +78,12 @@ SHARE, MAX_SHARE, FRACTION = 0.36, 0.6, 7.0 / 9.0
 # Share times n epsilon.
 ENOUGH = 45.0
 OFFSET = -0.5
+# Share of the pilot of a mean at so many records times epsilon; it falls like their 2/3rd power.
+PILOT, PILOT_FROM = 0.04, 1_000.0
+# Scales of its noise that the point it finds stays away from the ends of the clip.
+MARGIN = 3
+# Between two known ends a search begins at least so many times nearer to one than the other is.
+DEPTH = 2.0**10
 # Level and offset without a level; and the level of methods that know no offset.
 AIM = (1.0, 2.0 * OFFSET)
 LEVEL = 0.99
@@ -152,7 +173,14 @@ class Calibration(NamedTuple):
 
         .. math:: y \tanh\frac{y}{2} + y - \phi (1 - e^{-y}) \le 2y - \phi (1 - e^{-2y}),
 
-        which is :math:`\phi (1 - e^{-2y}) \le 2y`.
+        which is :math:`\phi (1 - e^{-2y}) \le 2y`. About another point than the middle, of the
+        epsilon :math:`z + y` a smaller part y is for n, and z for the sum. Then the same is to be
+        shown of :math:`\phi e^{-z} (1 - e^{-y}) \le 2y / (e^y + 1)`, which follows from
+        :math:`z \ge y` and :math:`1 - e^{-2y} \le 2y`.
+
+        A pilot and what follows have two parts of the epsilon, and no more than this together:
+        rho / epsilon does not fall as epsilon grows, since :math:`\phi` and
+        :math:`(1 - e^{-\epsilon}) / \epsilon` fall.
         """
         return discrete_laplace_rho(self.noise_epsilon, self.k * self.least_units)
 
@@ -195,8 +223,39 @@ class Calibration(NamedTuple):
         )
         return laplace_scale(sensitivity, self.noise_epsilon, self.k)
 
-    def mean_scales(self, width: int, may_have_missing: bool) -> tuple[Fraction, Fraction]:
-        r"""Scales of the noise of the two integers that a mean is computed from.
+    def mean_epsilons(self, most: int | None, may_have_missing: bool) -> tuple[float, ...]:
+        """The parts of `noise_epsilon` for the pairs of integers of a mean, one after another.
+
+        Parameters
+        ----------
+        most : int or None
+            The public number of rows, if it is known: as many records, or fewer.
+        may_have_missing : bool
+            As for `sum_scale`.
+
+        Returns
+        -------
+        (float, float) or (float,)
+            A pilot and the rest, where n is private under "swap" and `most` large; else all of it.
+        """
+        whole = self.noise_epsilon
+        if most is None or not (may_have_missing and self.relation.n_is_public):
+            return (whole,)
+        records = check_count("most", most, 0) * whole / self.k
+        if records < PILOT_FROM:
+            return (whole,)
+        pilot = PILOT * (PILOT_FROM / records) ** (2.0 / 3.0) * whole
+        # rounded down: together no more than the whole
+        return (pilot, math.nextafter(whole - pilot, 0.0)) if pilot > 0.0 else (whole,)
+
+    def mean_scales(
+        self,
+        width: int,
+        may_have_missing: bool,
+        aside: int = 0,
+        epsilon: float | None = None,
+    ) -> tuple[Fraction, Fraction]:
+        r"""Scales of the noise of two integers that a mean is computed from.
 
         The records are integers in [low, high], of which n are kept.
 
@@ -206,14 +265,19 @@ class Calibration(NamedTuple):
             W = high - low, at least 1.
         may_have_missing : bool
             As for `sum_scale`.
+        aside : int, default 0
+            a = \|2 c - low - high\|: twice how far c is from the middle, less than W. Public, or
+            released before.
+        epsilon : float, optional
+            Of the two, one of `mean_epsilons`. Default: all of `noise_epsilon`.
 
         Returns
         -------
         (Fraction, Fraction)
             "add-remove": :math:`k W / \epsilon` twice, for :math:`A = \sum (x_i - low)` and
             :math:`B = \sum (high - x_i)`.
-            "swap": :math:`2 k W / \epsilon` for :math:`C = \sum (2 x_i - low - high)`, and
-            :math:`2 k / \epsilon` for n, 0 if n is public.
+            "swap": :math:`2 k W / \epsilon` for :math:`T = \sum (2 x_i - 2 c)`, and
+            :math:`2 k W / (W - a) \epsilon` for n, 0 if n is public.
 
         Notes
         -----
@@ -221,18 +285,48 @@ class Calibration(NamedTuple):
         :math:`|\Delta_1| / s_1 + |\Delta_2| / s_2` where a record changes the integers by
         :math:`\Delta_1, \Delta_2`.
 
-        - One record more or less adds x - low to A and high - x to B, or takes them away: W in
-          total, wherever it lies. So each of them has the noise that it would have alone.
-          n = (A + B)/W, and C = A - B.
-        - A record replaced by another changes C by at most 2 W, and n not at all. One that is left
-          out or comes in changes C by at most W, at half of `epsilon`; the other half is for n.
+        - "add-remove": one record more or less adds x - low to A and high - x to B, or takes them
+          away: W in total, wherever it lies. So each of them has the noise that it would have
+          alone. n = (A + B)/W, and :math:`\sum (2 x_i - low - high) = A - B`. (With a part
+          :math:`\alpha` of epsilon for that sum and the rest for n, a mean at p, from 0 to 1
+          between the ends, has the variance :math:`2 (W / n \epsilon)^2` times
+          :math:`1 / 4 \alpha^2 + (p - 1/2)^2 / (1 - \alpha)^2`, here
+          :math:`p^2 + (1 - p)^2 \le 1`: half as much for all p where :math:`\alpha` is 1/2, and
+          at most half as much for any :math:`\alpha` where p is 0 or 1.)
+        - "swap", a value replaced by a value: T changes by :math:`2 |x - x'| \le 2 W`, n not at
+          all. That costs :math:`\epsilon / k`.
+        - "swap", a value left out, or coming in: T changes by
+          :math:`|2 x - 2 c| \le W + a`, at the farther end, and n by 1. That costs
+          :math:`(W + a) / 2 W` and :math:`(W - a) / 2 W` of :math:`\epsilon / k`, no more than the
+          other replacement: the noise of n takes nothing from that of T.
+        - k records of a person cost k times as much.
+
+        c is released before where it is not the middle: by a pilot, to which this adds up by
+        adaptive basic composition.
         """
         width = check_count("width", width)
+        epsilon = self.noise_epsilon if epsilon is None else epsilon
         if not self.relation.n_is_public:
-            scale = laplace_scale(width, self.noise_epsilon, self.k)
+            scale = laplace_scale(width, epsilon, self.k)
             return scale, scale
-        number = laplace_scale(2, self.noise_epsilon, self.k) if may_have_missing else Fraction(0)
-        return laplace_scale(2 * width, self.noise_epsilon, self.k), number
+        number = Fraction(0)
+        if may_have_missing:
+            if check_count("aside", aside, 0) >= width:
+                raise ValueError(f"aside must be below width, got {aside} and {width}")
+            number = Fraction(2 * width, width - aside) * laplace_scale(1, epsilon, self.k)
+        return laplace_scale(2 * width, epsilon, self.k), number
+
+
+def _farthest(width: int, scale: Fraction, rows: int) -> int:
+    r"""Twice how far from the middle of a clip the point may be that a pilot finds.
+
+    Near an end little is left for n (`Calibration.mean_scales`). If the pilot was off, and the mean
+    is farther from there, that would cost more than a point a little nearer to the middle. So it
+    keeps away from the ends by `MARGIN` of what the scale of the pilot's sum amounts to in twice
+    the mean, and by half a point at least.
+    """
+    away = math.ceil(MARGIN * scale / rows)
+    return max(width - max(away, 1), 0)
 
 
 class _Person(TypedDict):
@@ -272,6 +366,23 @@ def public_clip(
         raise ValueError("bounds must be left out where q, lower or upper is given")
     low, high = check_pair(bounds)
     return None, low, high
+
+
+def unit_of(lower: float | None, upper: float | None, resolution: float | None = None) -> float:
+    """The unit of the candidates of a search, the first of which is some 0.15 units above `lower`.
+
+    1; with both ends less, so that clips of records that are far below 1 are found, too: the
+    largest power of two that is at most 1, and at most a part of `DEPTH` of what lies between the
+    ends, or `resolution` if that is more.
+    """
+    if lower is None or upper is None:
+        return 1.0
+    part = (-_real("lower", lower) + _real("upper", upper)) / DEPTH
+    if resolution is not None:
+        part = max(part, _real("resolution", resolution))
+    if not 0.0 < part < 1.0:
+        return 1.0
+    return math.ldexp(0.5, max(math.frexp(part)[1], -1021))
 
 
 def share_of(epsilon: float, expected_n: int | None = None, max_contributions: int = 1) -> float:

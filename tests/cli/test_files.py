@@ -86,7 +86,7 @@ def in_batches(x: np.ndarray, bounds: tuple[float, float], **options: float) -> 
         (
             ["mean", "--bounds", 0, 100, "--confidence", 0.9, "--covers", "population"],
             lambda x: dpq.mean(
-                *(x,),
+                *(in_batches(x, (0, 100)),),
                 epsilon=1,
                 rng=5,
                 q=None,

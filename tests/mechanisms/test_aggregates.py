@@ -388,7 +388,7 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
         released.clear()
         for column in (x, other):
             exact.mean(column, **options)
-        (*one, _), (*two, _) = released
+        one, two = (pair for *pair, _, _ in released)
         scales = exact.scales[: len(exact.scales) // 2]
         assert exact.scales == scales * 2 and len(scales) == 1 + (not public)
         if public:
@@ -398,6 +398,29 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
         worst = max(worst, loss)
     assert worst * k <= Fraction(epsilon)
     assert worst * k > 0.99 * epsilon
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("kind", ALPHABETS)
+def test_mean_about_any_point_privacy_ratio(kind, k):
+    """What follows a pilot: of all neighbors, about each point that a pilot may have found."""
+    epsilon = 0.7
+    options, missing = options_of(kind, epsilon=epsilon, neighbors="swap", max_contributions=k)
+    policy = dict(nan_policy=options.pop("nan_policy"))
+    given = dict(method="unbounded", share=None, expected_n=None)
+    clipping = Clipping({}, rows=3, **given, **options)
+    clip = clipping.clip([])
+    middle, most = clip.first + clip.last, clip.width - 1
+    worst: Counter[int] = Counter()
+    for pair in neighboring(kind, "swap"):
+        sums = [Records.of(x, **policy).sums(clip.scale, clip.first, clip.last) for x in pair]
+        for about in range(middle - most, middle + most + 1):
+            one, two = (clipping.mean_terms(each, clip, missing, about) for each in sums)
+            moved = [(abs(a - b), s) for (a, s), (b, _) in zip(one, two, strict=True)]
+            loss = sum(distance / s for distance, s in moved if s)
+            worst[about] = max(worst[about], loss)
+    assert len(worst) == 2 * most + 1
+    assert all(0.99 * epsilon < loss * k <= Fraction(epsilon) for loss in worst.values())
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -588,7 +611,9 @@ def test_mean_noise_is_as_derived(neighbors):
     rng = np.random.default_rng(6)
     n, draws, epsilon = 4_000, 3_000, 0.5
     x = np.random.default_rng(7).uniform(0.0, 1.0, size=n) ** 2
+    # with counts no number of rows is known, nor is there a pilot
     options = dict(epsilon=epsilon, q=None, lower=0, upper=1, neighbors=neighbors)
+    options["counts"] = np.ones(n, dtype=np.int64)
     errors = np.array([dpq.mean(x, rng=rng, **options) for _ in range(draws)]) - x.mean()
     p = x.mean()
     # Laplace noise of scale s has variance 2 s^2; see privacy.mean_scales
@@ -600,6 +625,54 @@ def test_mean_noise_is_as_derived(neighbors):
     assert abs(errors.mean()) < SIGMAS * math.sqrt(variance / draws)
     # the fourth moment of Laplace noise is 6 times the squared variance
     assert abs(errors.var() / variance - 1.0) < SIGMAS * math.sqrt(5.0 / draws)
+
+
+def test_mean_with_a_pilot_is_that_of_the_reference():
+    x = np.array([0.5, 9.0, 8.5, NAN, 9.5])
+    form = dict(bounds=(0, 10), resolution=0.5, epsilon=2_000.0)
+    for seed in range(20):
+        for rest in ({}, dict(confidence=0.9), dict(confidence=0.9, covers="population")):
+            mine, other = (of.mean(x, rng=seed, **form, **rest) for of in (dpq, dpq.reference))
+            if not rest:
+                assert mine == other
+                continue
+            assert (mine.value, mine.low, mine.high) == pytest.approx(
+                (other.value, other.low, other.high), abs=1e-9
+            )
+
+
+@pytest.mark.parametrize("missing", [0, 50])
+@pytest.mark.parametrize("place", [0.5, 0.1])
+def test_mean_has_nearly_the_error_of_a_public_number(place, missing):
+    """Laplace noise of scale width / epsilon n has a mean of that; 1.5 times it without a pilot."""
+    n, epsilon, draws = 10_000, 1.0, 3_000
+    x = np.append(np.full(n - missing, place), np.full(missing, NAN))
+    rng = np.random.default_rng(9)
+    drawn = np.array([dpq.mean(x, epsilon=epsilon, bounds=(0, 1), rng=rng) for _ in range(draws)])
+    errors = np.abs(drawn - place) * (n - missing) * epsilon
+    deviation = errors.std() / math.sqrt(draws)
+    assert errors.mean() < 1.05 + SIGMAS * deviation
+
+
+def test_no_number_of_rows_is_asked_of_groups(monkeypatch):
+    """Those that are put together by group have no missing ones: how many they are is private."""
+    x = np.array([1.0, 2.0, NAN, 4.0])
+    monkeypatch.setattr(dpq._checks, "public_rows", lambda *_: pytest.fail("asked"))
+    for clip in (dict(bounds=(0, 5)), dict(upper=5)):
+        out = dpq.mean_by(
+            x, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, public_by=True, rng=1, **clip
+        )
+        assert out.values.size == 2
+
+
+def test_clips_between_ends_are_found_in_any_unit():
+    """Records that are far below 1 have a clip of their size, not the first candidate."""
+    x = np.random.default_rng(10).uniform(0.0, 1.0, 5_000)
+    for unit in (1.0, 2.0**-10, 2.0**-20):
+        totals = [
+            dpq.sum(x * unit, epsilon=1.0, upper=10 * unit, rng=seed) / unit for seed in range(200)
+        ]
+        assert np.abs(np.array(totals) - x.sum()).mean() < 5.0
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -153,6 +154,42 @@ def test_scales_of_sums_and_means_known_values():
     assert add_remove(10, True) == (60, 60)
     assert swap(10, True) == (120, 12)
     assert swap(10, False) == (120, 0)
+
+
+def test_scales_about_another_point_known_values():
+    swap = privacy.aggregates.calibrate(epsilon=0.5, q=None, max_contributions=3)
+    assert swap.mean_scales(10, True, 5) == (120, 24)
+    assert swap.mean_scales(10, True, 0, 0.25) == (240, 24)
+    assert swap.mean_scales(10, False, 5) == (120, 0)
+    farthest = privacy.aggregates._farthest
+    # of twice the mean, the noise of the pilot has a scale of 200 / rows
+    assert [farthest(100, Fraction(200), rows) for rows in (1_000, 10, 1)] == [99, 40, 0]
+    assert farthest(1, Fraction(1), 1_000) == 0
+
+
+def test_pilots_are_for_many_rows_whose_number_is_private():
+    swap, other = (
+        privacy.aggregates.calibrate(epsilon=0.5, q=None, neighbors=name, max_contributions=2)
+        for name in ("swap", "add-remove")
+    )
+    assert swap.mean_epsilons(None, True) == swap.mean_epsilons(3_999, True) == (0.5,)
+    assert swap.mean_epsilons(4_000, False) == other.mean_epsilons(4_000, True) == (0.5,)
+    pilot, rest = swap.mean_epsilons(4_000, True)
+    assert pilot == pytest.approx(0.02)
+    assert Fraction(pilot) + Fraction(rest) <= Fraction(0.5)
+    assert swap.mean_epsilons(32_000, True)[0] == pytest.approx(0.005)
+
+
+def test_units_of_searches_known_values():
+    of = privacy.aggregates.unit_of
+    assert of(0.0, None) == of(None, 1.0) == of(0.0, 1024.0) == of(-5.0, 1e300) == 1.0
+    assert of(0.0, 1023.0) == 0.5
+    assert of(2.0, 3.0) == 2.0**-10
+    assert of(0.0, 1e-310) == 2.0**-1022
+    assert of(0.0, 1.0, 0.3) == 0.25
+    assert of(0.0, 1.0, 5.0) == of(0.0, 1.0, 1.0) == 1.0
+    assert of(0.0, 1.0, 1e-9) == 2.0**-10
+    assert of(3.0, 2.0) == of(0.0, math.nan) == 1.0  # refused later
 
 
 SUM = privacy.aggregates.calibrate(epsilon=1.0, q=None)
