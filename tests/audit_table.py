@@ -34,7 +34,7 @@ from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms import intervals as ends
-from dpq_fast.mechanisms.clipping import Clip, Clipping
+from dpq_fast.mechanisms.clipping import Mean
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -775,18 +775,28 @@ def of_twice_epsilon(original: Callable) -> Callable:
 def all_for_each(original: Callable) -> Callable:
     """A pilot, and what follows spends all of epsilon."""
 
-    def epsilons(self: privacy.aggregates.Calibration, *known: Any) -> tuple[float, ...]:
-        whole = original(self, *known)
-        return (whole[0], self.noise_epsilon) if len(whole) == 2 else whole
+    def steps(self: privacy.aggregates.Calibration, *known: Any) -> tuple[Any, ...]:
+        *pilot, last = original(self, *known)
+        return *pilot, last._replace(epsilon=self.noise_epsilon)
 
-    return epsilons
+    return steps
 
 
 def as_in_the_middle(original: Callable) -> Callable:
     """Scales of a mean that forget how far from the middle its sum is taken about."""
 
-    def scales(self: Any, width: int, missing: bool, aside: int = 0, *epsilon: float) -> Any:
-        return original(self, width, missing, 0, *epsilon)
+    def scales(self: Any, width: int, missing: bool, aside: int, step: Any) -> Any:
+        return original(self, width, missing, 0, step)
+
+    return scales
+
+
+def least_for_nothing(original: Callable) -> Callable:
+    """Scales of a mean whose sum does not pay for the least part of the number of records."""
+
+    def scales(self: Any, width: int, missing: bool, aside: int, step: Any) -> Any:
+        plain = privacy.aggregates.laplace_scale(2 * width, step.epsilon, self.k)
+        return plain, original(self, width, missing, aside, step)[1]
 
     return scales
 
@@ -794,8 +804,8 @@ def as_in_the_middle(original: Callable) -> Callable:
 def about_an_end(original: Callable) -> Callable:
     """A sum about the lower end, with the noise of one about the middle."""
 
-    def pair(self: Clipping, total: int, number: int, clip: Clip, about: int) -> Any:
-        return original(self, total, number, clip, 2 * clip.first)
+    def pair(self: Mean, total: int, number: int) -> Any:
+        return original(replace(self, about=2 * self.clip.first), total, number)
 
     return pair
 
@@ -858,7 +868,7 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
             mutants["half the noise for n"] = broken(
                 run, privacy.aggregates.Calibration, "mean_scales", half_for_n
             )
-            mutants["a sum about an end"] = broken(run, Clipping, "mean_pair", about_an_end)
+            mutants["a sum about an end"] = broken(run, Mean, "pair", about_an_end)
         yield Case(name, neighbors, "public clip", run, mutants)
 
     if neighbors == "swap":
@@ -867,9 +877,10 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
         run = exact("mean", 3, domain=[0.0, 1.0, 2.0], **much)
         changed = partial(broken, run, privacy.aggregates.Calibration)
         mutants = {
-            "all of epsilon for each step": changed("mean_epsilons", all_for_each),
+            "all of epsilon for each step": changed("mean_steps", all_for_each),
             "noise of the middle for n": changed("mean_scales", as_in_the_middle),
             "half the noise for n": changed("mean_scales", half_for_n),
+            "n near an end for nothing": changed("mean_scales", least_for_nothing),
         }
         yield Case("mean", neighbors, "public clip, pilot", run, mutants)
 

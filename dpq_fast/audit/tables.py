@@ -31,7 +31,6 @@ from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.groups import GroupAnswers
 
 # Tables of more outputs are refused.
@@ -366,22 +365,13 @@ def integers(
             max_contributions=parameters.get("max_contributions", 1),
         ).scale
         laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
-    elif name == "sum":
-        clipping = _clipping(parameters, None)
-        laws = [
-            {
-                ends: (log_prob, clipping.sum_terms(records, clipping.clip(ends)))
-                for ends, log_prob in _clips(clipping, records)
-            }
-            for records in rows
-        ]
     else:
-        clipping = _clipping(parameters, max(map(len, columns)))
+        clipping = _clipping(parameters)
         laws = [
             {
                 (*ends, *pilot): (log_prob + log_p, terms)
                 for ends, log_prob in _clips(clipping, records)
-                for pilot, log_p, terms in _pilots(clipping, records, clipping.clip(ends))
+                for pilot, log_p, terms in _terms(name, clipping, records, clipping.clip(ends))
             }
             for records in rows
         ]
@@ -432,23 +422,25 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
     }
 
 
-def _pilots(
-    clipping: Clipping, records: Records, clip: Clip
+def _terms(
+    name: str, clipping: Clipping, records: Records, clip: Clip
 ) -> Iterator[tuple[tuple[int | str, ...], float, list[NoisyTerm]]]:
     """What the pilot of a mean may release, its log-probability, and the integers that follow.
 
     Beyond the numbers that records can add up to, all integers of a pilot mean the same.
     """
-    may_have_missing = not records.n_is_public
-    of_sums = records.sums(clip.scale, clip.first, clip.last), clip, may_have_missing
-    *pilot, epsilon = clipping.mean_epsilons(may_have_missing)
-    if not pilot:
-        yield (), 0.0, clipping.mean_terms(*of_sums)
+    if name == "sum":
+        yield (), 0.0, clipping.sum_terms(records, clip)
         return
-    assert clipping.rows is not None  # else there is none
-    most = clip.width * clipping.rows
-    terms = clipping.mean_terms(*of_sums, None, pilot[0])
-    spans = (-most, most), (0, clipping.rows)
+    total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+    mean = clipping.mean(clip, not records.n_is_public, rows)
+    terms = mean.terms(total, number)
+    if not mean.is_pilot:
+        yield (), 0.0, terms
+        return
+    assert rows is not None  # else there is no pilot
+    most = clip.width * rows
+    spans = (-most, most), (0, rows)
     tables = [_laplace_table(*term, *span) for term, span in zip(terms, spans, strict=True)]
     for chosen in product(
         *(
@@ -457,8 +449,7 @@ def _pilots(
         )
     ):
         (first, (one, log_p)), (second, (other, log_q)) = chosen
-        about = clipping.about(first, second, clip, terms[0][1])
-        yield (one, other), log_p + log_q, clipping.mean_terms(*of_sums, about, epsilon)
+        yield (one, other), log_p + log_q, mean.after(first, second).terms(total, number)
 
 
 def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
@@ -467,16 +458,14 @@ def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
     return [below, *inside, above]
 
 
-def _clipping(parameters: dict[str, Any], rows: int | None) -> Clipping:
-    """What a sum and a mean make of their arguments, and of a public number of rows."""
+def _clipping(parameters: dict[str, Any]) -> Clipping:
+    """What a sum and a mean make of their arguments."""
     bound = inspect.signature(aggregates.sum).bind(None, **parameters)
     bound.apply_defaults()
     public = inspect.signature(privacy.aggregates.calibrate).parameters.keys() - {"bounds"}
     options = bound.arguments["method_options"]
     given = {name: value for name, value in bound.arguments.items() if name in public}
-    if not relation_of(given["neighbors"]).n_is_public:
-        rows = None
-    return Clipping(options, rows=rows, **given)
+    return Clipping(options, **given)
 
 
 def _clips(clipping: Clipping, records: Records) -> Iterator[tuple[tuple[float, ...], float]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpq_fast import _checks, privacy
+from dpq_fast import privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.records import Records
@@ -29,7 +29,6 @@ from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -221,7 +220,6 @@ def _clipped(
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        rows=_checks.public_rows(x, counts, relation_of(neighbors).n_is_public),
     )
     request = Request.of(confidence, covers)
     if name == "sum":
@@ -235,8 +233,9 @@ def drawn(
     clipping: Clipping,
     request: Request | None,
     read: Callable[[np.random.Generator], tuple[Records, Clip]],
+    of_group: bool = False,
 ) -> Callable[[np.random.Generator], float | Estimate]:
-    """What draws a sum or a mean of what is read."""
+    """What draws a sum or a mean of what is read; how many rows a group has is private."""
 
     def draw_sum(rng: np.random.Generator) -> float | Estimate:
         records, clip = read(rng)
@@ -250,20 +249,16 @@ def drawn(
 
     def draw_mean(rng: np.random.Generator) -> float | Estimate:
         records, clip = read(rng)
-        sums = records.sums(clip.scale, clip.first, clip.last)
-        may_have_missing, about = not records.n_is_public, clip.first + clip.last
-        *pilot, epsilon = clipping.mean_epsilons(may_have_missing)
-        for part in pilot:
-            terms = clipping.mean_terms(sums, clip, may_have_missing, about, part)
-            first, second = _noisy(terms, rng)
-            about = clipping.about(first, second, clip, terms[0][1])
-        terms = clipping.mean_terms(sums, clip, may_have_missing, about, epsilon)
-        first, second = _noisy(terms, rng)
-        value = clipping.mean_of(first, second, clip, about)
+        total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+        mean = clipping.mean(clip, not records.n_is_public, None if of_group else rows)
+        first, second = _noisy(mean.terms(total, number), rng)
+        if mean.is_pilot:
+            mean = mean.after(first, second)
+            first, second = _noisy(mean.terms(total, number), rng)
+        value = mean.value(first, second)
         if request is None:
             return value
-        scales = terms[0][1], terms[1][1]
-        low, high = clipping.mean_interval(first, second, scales, clip, request, about)
+        low, high = mean.interval(first, second, request)
         return Estimate.around(value, low, high, request)
 
     return draw_sum if name == "sum" else draw_mean

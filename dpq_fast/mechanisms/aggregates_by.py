@@ -23,7 +23,7 @@ from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.mechanisms.aggregates import drawn, of_sample, read_clipped
-from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, clip_options
+from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, Mean, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
     Answers,
@@ -321,7 +321,6 @@ def _clipped(
     )
     each = _release_of(calibration)
     own: dict[str, Any] = clip | each.own
-    # no rows: the records that are put together by group are those that are not missing
     clipping = Clipping(method_options, **own)
     rows = _Rows(x, by, groups, counts, nan_policy, workers)
 
@@ -329,7 +328,7 @@ def _clipped(
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
             read_one = read_clipped(clipping, values, counts=weights, nan_policy=nan_policy)
-            return drawn(name.removesuffix("_by"), clipping, request, read_one)(rng)
+            return drawn(name.removesuffix("_by"), clipping, request, read_one, True)(rng)
 
         answers = one_by_one(answer, read, rng)
         return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
@@ -345,14 +344,14 @@ def _clipped(
             beside = laplace_sums.margin(scale, request.miss)
             low, high = points.astype(object) - beside, points.astype(object) + beside
             return tuple(_decoded(common, part) for part in (points, low, high))
-        scales = each.each.mean_scales(common.width, omits)
-        pair = clipping.mean_pair(totals, numbers, common)
-        first, second = (_noisy(p, s, rng) for p, s in zip(pair, scales, strict=True))
-        values = _means(clipping, first, second, common)
+        mean = clipping.mean(common, omits, None)
+        pair = mean.pair(totals, numbers)
+        first, second = (_noisy(p, s, rng) for p, s in zip(pair, mean.scales, strict=True))
+        values = _means(mean, first, second)
         if request is None:
             return (values,)
         ends = [
-            clipping.mean_interval(int(one), int(other), scales, common, request)
+            mean.interval(int(one), int(other), request)
             for one, other in zip(first.tolist(), second.tolist(), strict=True)
         ]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
@@ -481,13 +480,12 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
     return _clipped("mean_by", *arguments, **options)
 
 
-def _means(
-    clipping: Clipping, first: NDArray[Any], second: NDArray[Any], clip: Clip
-) -> NDArray[np.float64]:
-    """`Clipping.mean_of` of many; post-processing, in floats."""
-    if clipping.calibration.relation.n_is_public:
+def _means(mean: Mean, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+    """`Mean.value` of many; post-processing, in floats."""
+    clip = mean.clip
+    if mean.calibration.relation.n_is_public:
         centered, number = _floats(first), _floats(second)
     else:
         centered, number = _floats(first - second), _floats(first + second) / clip.width
-    points = (clip.first + clip.last) / 2.0 + centered / (2.0 * np.maximum(number, 1.0))
+    points = mean.about / 2.0 + centered / (2.0 * np.maximum(number, 1.0))
     return _decoded(clip, np.clip(points, clip.first, clip.last))

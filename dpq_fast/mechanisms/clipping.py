@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from dpq_fast.data.records import Records
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms.joint_exp import check_kernel
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
-from dpq_fast.privacy.aggregates import LEAST_WIDTH, _farthest
+from dpq_fast.privacy.aggregates import LEAST_WIDTH, Calibration, MeanStep
 from dpq_fast.privacy.intervals import POPULATION, Request
 from dpq_fast.privacy.levels import Levels
 
@@ -116,9 +116,6 @@ class Clipping:
         Further arguments of the method.
     q, lower, upper, method, resolution, **budget
         As in `sum`.
-    rows : int, optional
-        The number of rows, missing ones included, where it is public and known before they are
-        read.
 
     Attributes
     ----------
@@ -134,7 +131,6 @@ class Clipping:
         For the other methods: the level of the clip.
     kernel : str
         For method "joint_exp".
-    rows : int or None
     """
 
     def __init__(
@@ -146,13 +142,11 @@ class Clipping:
         upper: float | None,
         method: str,
         resolution: float | None,
-        rows: int | None = None,
         **budget: Any,
     ) -> None:
         level, offset = privacy.aggregates.aim_of(q, method)
         self.lower, self.upper = lower, upper
         self.resolution = resolution
-        self.rows = rows
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
             raise ValueError(f"resolution must be positive, got {resolution}")
         spent = {name: options[name] for name in ("split", "noise") if name in options}
@@ -200,81 +194,94 @@ class Clipping:
 
     def sum_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a sum is added to, by one pass. Private."""
-        total, _ = records.sums(clip.scale, clip.first, clip.last)
+        total, _, _ = records.sums(clip.scale, clip.first, clip.last)
         scale = self.calibration.sum_scale(clip.first, clip.last, not records.n_is_public)
         return [(total, scale)]
 
-    def mean_epsilons(self, may_have_missing: bool) -> tuple[float, ...]:
-        """The parts of the budget for the two integers of a mean: of a pilot, if any, and then."""
-        return self.calibration.mean_epsilons(self.rows, may_have_missing)
+    def mean(self, clip: Clip, may_have_missing: bool, rows: int | None) -> Mean:
+        """The public side of a mean in a clip, of as many rows, if that is public."""
+        calibration, about = self.calibration, clip.first + clip.last
+        if not calibration.relation.n_is_public:
+            rows = None
+        steps = calibration.mean_steps(rows, may_have_missing)
+        return Mean(calibration, clip, may_have_missing, rows, steps, about)
 
-    def mean_terms(
-        self,
-        sums: tuple[int, int],
-        clip: Clip,
-        may_have_missing: bool,
-        about: int | None = None,
-        epsilon: float | None = None,
-    ) -> list[NoisyTerm]:
-        """What the noise of a mean is added to (`mean_scales`), of `Records.sums`. Private.
 
-        Of a sum about half of `about` points, public or released before; else about the middle of
-        the clip.
-        """
-        middle = clip.first + clip.last
-        about = middle if about is None else about
-        pair = self.mean_pair(*sums, clip, about)
-        aside = abs(about - middle)
-        scales = self.calibration.mean_scales(clip.width, may_have_missing, aside, epsilon)
-        return list(zip(pair, scales, strict=True))
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The public side of a mean in a clip: two noisy integers (`mean_scales`), and what they tell.
 
-    def mean_pair(
-        self, total: Any, number: Any, clip: Clip, about: int | None = None
-    ) -> tuple[Any, Any]:
-        """The two integers of `mean_scales`, or those of many groups. Private."""
-        if not self.calibration.relation.n_is_public:
-            return total - number * clip.first, number * clip.last - total
-        return 2 * total - number * (clip.first + clip.last if about is None else about), number
+    Attributes
+    ----------
+    calibration : Calibration
+    clip : Clip
+    may_have_missing : bool
+    rows : int or None
+        How many there are, missing ones included, where that is known and public.
+    steps : tuple of MeanStep
+        The one at hand, and what follows it.
+    about : int
+        Under "swap", twice the point that the sum is taken about.
+    """
 
-    def mean_point(
-        self, first: int, second: int, clip: Clip, about: int | None = None
-    ) -> Fraction | int:
-        """The mean in points, inside the clip, from the two noisy integers of `mean_scales`."""
-        if not self.calibration.relation.n_is_public:
-            centered, number = first - second, Fraction(first + second, clip.width)
-        else:
+    calibration: Calibration
+    clip: Clip
+    may_have_missing: bool
+    rows: int | None
+    steps: tuple[MeanStep, ...]
+    about: int
+
+    @property
+    def is_pilot(self) -> bool:
+        """Whether what is at hand only tells the point for what follows."""
+        return len(self.steps) > 1
+
+    @property
+    def off(self) -> int:
+        """Twice how far that point is from the middle of the clip."""
+        return self.about - self.clip.first - self.clip.last
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """Of the noise of the two integers."""
+        width, step = self.clip.width, self.steps[0]
+        return self.calibration.mean_scales(width, self.may_have_missing, abs(self.off), step)
+
+    def pair(self, total: Any, number: Any) -> tuple[Any, Any]:
+        """The two integers, of a sum of records and their number; or of many groups. Private."""
+        if self.calibration.relation.n_is_public:
+            return 2 * total - number * self.about, number
+        return total - number * self.clip.first, number * self.clip.last - total
+
+    def terms(self, total: int, number: int) -> list[NoisyTerm]:
+        """What noise is added to. Private."""
+        return list(zip(self.pair(total, number), self.scales, strict=True))
+
+    def point(self, first: int, second: int) -> Fraction | int:
+        """The mean in points, inside the clip, from the two noisy integers."""
+        if self.calibration.relation.n_is_public:
             centered, number = first, Fraction(self._at_most(second))
-        about = clip.first + clip.last if about is None else about
-        point: Fraction | int = Fraction(about, 2) + centered / (2 * max(number, Fraction(1)))
-        return min(max(point, clip.first), clip.last)
+        else:
+            centered, number = first - second, Fraction(first + second, self.clip.width)
+        point: Fraction | int = Fraction(self.about, 2) + centered / (2 * max(number, Fraction(1)))
+        return min(max(point, self.clip.first), self.clip.last)
 
-    def mean_of(self, first: int, second: int, clip: Clip, about: int | None = None) -> float:
+    def value(self, first: int, second: int) -> float:
         """The same in the unit of the records."""
-        return clip.decode(float(self.mean_point(first, second, clip, about)))
+        return self.clip.decode(float(self.point(first, second)))
 
-    def about(self, first: int, second: int, clip: Clip, scale: Fraction) -> int:
-        """Twice the point that a sum is taken about after a pilot with these noisy integers.
-
-        The scale is that of the first one.
-        """
-        assert self.rows is not None  # else there is no pilot
-        point = self.mean_point(first, second, clip)
-        middle, most = clip.first + clip.last, _farthest(clip.width, scale, self.rows)
-        return min(max(round(2 * point), middle - most), middle + most)
+    def after(self, first: int, second: int) -> Mean:
+        """What follows a pilot with these noisy integers."""
+        middle, width, steps = self.clip.first + self.clip.last, self.clip.width, self.steps[1:]
+        most = width - math.ceil(2 * width * steps[0].blur)
+        about = min(max(round(2 * self.point(first, second)), middle - most), middle + most)
+        return replace(self, steps=steps, about=about)
 
     def _at_most(self, number: int) -> int:
         """A noisy number of records, which are no more than the rows."""
         return number if self.rows is None else min(number, self.rows)
 
-    def mean_interval(
-        self,
-        first: int,
-        second: int,
-        scales: tuple[Fraction, Fraction],
-        clip: Clip,
-        request: Request,
-        about: int | None = None,
-    ) -> tuple[float, float]:
+    def interval(self, first: int, second: int, request: Request) -> tuple[float, float]:
         r"""Means that the noise does not rule out, from the two noisy integers; post-processing.
 
         Notes
@@ -299,7 +306,7 @@ class Clipping:
         if swapped:
             second = self._at_most(second)
         one, other = (float(min(max(each, -FAR), FAR)) for each in (first, second))
-        off = 0 if about is None else about - clip.first - clip.last
+        scales, clip, off = self.scales, self.clip, self.off
 
         def ruled_out(p: float) -> bool:
             if swapped:

@@ -148,12 +148,14 @@ def plan_mean(**options: Any) -> Plan:
 
 
 class Rows(Records):
-    """Public records that say how many they are, as a column does."""
+    """Public records, none of them missing, that are as many rows."""
 
     __slots__ = ()
 
-    def __len__(self) -> int:
-        return self.total
+    def sums(self, scale: float, first: int, last: int) -> tuple[int, int, int | None]:
+        """As for `Records`."""
+        total, number, _ = super().sums(scale, first, last)
+        return total, number, number
 
 
 class Totals:

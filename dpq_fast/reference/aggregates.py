@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._checks import public_rows
-from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration, _farthest, unit_of
+from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration, MeanStep, unit_of
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng, with_options
-from dpq_fast.reference.columns import present
+from dpq_fast.reference.columns import numbers, present
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.joint_exp import JointExpLaw
@@ -99,12 +97,9 @@ class Clipping(NamedTuple):
         Of that clip.
     search : Search or None
         Of a clip that is searched for.
-    rows : int or None
-        How many there are, missing ones included, if that is public.
     """
 
     calibration: Calibration
-    rows: int | None
     lower: float | None
     upper: float | None
     resolution: float | None
@@ -122,7 +117,6 @@ class Clipping(NamedTuple):
         upper: float | None,
         method: str,
         resolution: float | None,
-        rows: int | None = None,
         **budget: Any,
     ) -> Clipping:
         """By the arguments of `sum`, once they are checked; `options` are those of the method."""
@@ -150,7 +144,7 @@ class Clipping(NamedTuple):
             levels = Levels(1.0 - level if ends[0] is None else level)
             candidates["unit"] = unit_of(lower, upper, resolution)
             search = Search.of(levels, spent, lower=ends[0], upper=ends[1], **candidates)
-            return cls(calibration, rows, lower, upper, resolution, search=search)
+            return cls(calibration, lower, upper, resolution, search=search)
         what = "q=None" if level is None else f"method={method!r}"
         if lower is None or upper is None:
             raise ValueError(f"lower and upper must be given for {what}")
@@ -158,10 +152,10 @@ class Clipping(NamedTuple):
         for name in options:
             raise TypeError(f"{name} must be left out for {what}")
         if level is None:
-            return cls(calibration, rows, lower, upper, resolution)
+            return cls(calibration, lower, upper, resolution)
         # `ind_exp` takes ties as they are
         lattice = Lattice.of(bounds, resolution, False if method == "ind_exp" else None)
-        return cls(calibration, rows, lower, upper, resolution, Levels(level), lattice)
+        return cls(calibration, lower, upper, resolution, Levels(level), lattice)
 
     def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
         """The clip: public, or released."""
@@ -194,40 +188,69 @@ class Clipping(NamedTuple):
             return found(records), self.upper
         return -found(-records[records < 0.0]), found(records[records >= 0.0])
 
-    def mean_point(self, first: int, second: int, clip: Clip, about: int) -> Fraction:
+
+class Mean(NamedTuple):
+    """The public side of a mean in a clip.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    clip : Clip
+    may_have_missing : bool
+    rows : int or None
+        How many there are, missing ones included, if that is public.
+    step : MeanStep
+    about : int
+        Twice the point that a sum is taken about, under "swap".
+    """
+
+    calibration: Calibration
+    clip: Clip
+    may_have_missing: bool
+    rows: int | None
+    step: MeanStep
+    about: int
+
+    @property
+    def off(self) -> int:
+        """Twice how far that is from the middle."""
+        return self.about - self.clip.first - self.clip.last
+
+    @property
+    def width(self) -> int:
+        """Of the clip."""
+        return self.clip.last - self.clip.first
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """Of the noise of the two integers."""
+        return self.calibration.mean_scales(
+            self.width, self.may_have_missing, abs(self.off), self.step
+        )
+
+    def point(self, first: int, second: int) -> Fraction:
         """The mean inside the clip, from the two noisy integers of `Calibration.mean_scales`."""
-        low, high = clip.first, clip.last
+        low, high = self.clip.first, self.clip.last
         if self.calibration.relation.n_is_public:
             centered, number = first, Fraction(self.at_most(second))
         else:
             centered, number = first - second, Fraction(first + second, high - low)
-        middle = Fraction(about, 2) + centered / (2 * max(number, Fraction(1)))
+        middle = Fraction(self.about, 2) + centered / (2 * max(number, Fraction(1)))
         return min(max(middle, Fraction(low)), Fraction(high))
-
-    def mean_of(self, first: int, second: int, clip: Clip, about: int) -> float:
-        """The same in the unit of the records."""
-        return clip.decode(float(self.mean_point(first, second, clip, about)))
 
     def at_most(self, number: int) -> int:
         """A noisy number of records; no more than the rows."""
         return number if self.rows is None else min(number, self.rows)
 
-    def noisy_pair(
-        self,
-        points: list[int],
-        clip: Clip,
-        about: int,
-        scales: tuple[Fraction, Fraction],
-        rng: np.random.Generator,
-    ) -> tuple[int, int]:
-        """The two integers of `Calibration.mean_scales`; under "swap" about half of `about`."""
+    def noisy_pair(self, points: list[int], rng: np.random.Generator) -> tuple[int, int]:
+        """The two integers; under "swap" about half of `about`."""
         n_is_public = self.calibration.relation.n_is_public
         first = second = 0
         for point in points:
-            first += 2 * point - about if n_is_public else point - clip.first
-            second += 1 if n_is_public else clip.last - point
-        first += _noise(scales[0], rng)
-        second += _noise(scales[1], rng)
+            first += 2 * point - self.about if n_is_public else point - self.clip.first
+            second += 1 if n_is_public else self.clip.last - point
+        first += _noise(self.scales[0], rng)
+        second += _noise(self.scales[1], rng)
         return first, second
 
 
@@ -310,7 +333,6 @@ def _clipped(
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        rows=public_rows(x, counts, relation_of(neighbors).n_is_public),
     )
     request = Request.of(confidence, covers)
     if name == "sum":
@@ -331,26 +353,22 @@ def _clipped(
         beside = margin(scale, request.miss)
         value, least, most = (clip.decode(at) for at in (total, total - beside, total + beside))
         return Estimate(value, least, most, request.confidence, request.covers)
-    about = low + high
-    *pilot, left = calibration.mean_epsilons(clipping.rows, may_have_missing)
-    for epsilon in pilot:
-        scales = calibration.mean_scales(high - low, may_have_missing, 0, epsilon)
-        rough = clipping.noisy_pair(points, clip, about, scales, generator)
-        twice = round(2 * clipping.mean_point(*rough, clip, about))
-        assert clipping.rows is not None  # else there is no pilot
-        most = _farthest(high - low, scales[0], clipping.rows)
-        about = min(max(twice, low + high - most), low + high + most)
-    aside = abs(about - low - high)
-    scales = calibration.mean_scales(high - low, may_have_missing, aside, left)
-    first, second = clipping.noisy_pair(points, clip, about, scales, generator)
-    value = clipping.mean_of(first, second, clip, about)
+    n_is_public = calibration.relation.n_is_public
+    rows = len(numbers(x)) if n_is_public and counts is None else None
+    *pilot, last = calibration.mean_steps(rows, may_have_missing)
+    mean = Mean(calibration, clip, may_have_missing, rows, last, low + high)
+    for step in pilot:
+        rough = mean._replace(step=step)
+        twice = round(2 * rough.point(*rough.noisy_pair(points, generator)))
+        most = high - low - math.ceil(2 * (high - low) * last.blur)
+        mean = mean._replace(about=min(max(twice, low + high - most), low + high + most))
+    first, second = mean.noisy_pair(points, generator)
+    value = clip.decode(float(mean.point(first, second)))
     if request is None:
         return value
-    n_is_public = calibration.relation.n_is_public
-    off = about - low - high
     if n_is_public:
-        second = clipping.at_most(second)
-    ends = mean_interval(first, second, scales, high - low, n_is_public, request, off)
+        second = mean.at_most(second)
+    ends = mean_interval(first, second, mean.scales, high - low, n_is_public, request, mean.off)
     least, most = (clip.decode(low + part * (high - low)) for part in ends)
     return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
 

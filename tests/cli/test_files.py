@@ -86,7 +86,7 @@ def in_batches(x: np.ndarray, bounds: tuple[float, float], **options: float) -> 
         (
             ["mean", "--bounds", 0, 100, "--confidence", 0.9, "--covers", "population"],
             lambda x: dpq.mean(
-                *(in_batches(x, (0, 100)),),
+                *(x,),
                 epsilon=1,
                 rng=5,
                 q=None,

@@ -4,6 +4,7 @@ import datetime as dt
 import importlib
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
@@ -22,7 +23,7 @@ from dpq_fast import noise, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms.clipping import Clip, Clipping
+from dpq_fast.mechanisms.clipping import Clip, Clipping, Mean
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.privacy import Accountant, guarantee
 
@@ -376,11 +377,8 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
     epsilon = 0.7
     options, missing = options_of(kind, epsilon=epsilon, neighbors=neighbors, max_contributions=k)
     released = []
-    monkeypatch.setattr(
-        module_of(exact).Clipping,
-        "mean_of",
-        lambda self, *pair_and_clip: released.append(pair_and_clip),
-    )
+    owner = Mean if exact is dpq else module_of(exact).Mean
+    monkeypatch.setattr(owner, "point", lambda self, *pair: released.append(pair) or 0)
     public = neighbors == "swap" and not missing
     worst = 0
     for x, other in neighboring(kind, neighbors):
@@ -388,7 +386,7 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
         released.clear()
         for column in (x, other):
             exact.mean(column, **options)
-        one, two = (pair for *pair, _, _ in released)
+        one, two = released
         scales = exact.scales[: len(exact.scales) // 2]
         assert exact.scales == scales * 2 and len(scales) == 1 + (not public)
         if public:
@@ -402,20 +400,25 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kind", ALPHABETS)
-def test_mean_about_any_point_privacy_ratio(kind, k):
+@pytest.mark.parametrize("blur", [Fraction(0), Fraction(1, 40), Fraction(1, 9)])
+def test_mean_about_any_point_privacy_ratio(kind, k, blur):
     """What follows a pilot: of all neighbors, about each point that a pilot may have found."""
     epsilon = 0.7
     options, missing = options_of(kind, epsilon=epsilon, neighbors="swap", max_contributions=k)
     policy = dict(nan_policy=options.pop("nan_policy"))
-    given = dict(method="unbounded", share=None, expected_n=None)
-    clipping = Clipping({}, rows=3, **given, **options)
+    clipping = Clipping({}, **dict(method="unbounded", share=None, expected_n=None), **options)
     clip = clipping.clip([])
-    middle, most = clip.first + clip.last, clip.width - 1
+    middle, most = clip.first + clip.last, clip.width - (not blur)
+    mean = replace(
+        clipping.mean(clip, missing, 3), steps=(privacy.aggregates.MeanStep(epsilon, blur),)
+    )
     worst: Counter[int] = Counter()
     for pair in neighboring(kind, "swap"):
         sums = [Records.of(x, **policy).sums(clip.scale, clip.first, clip.last) for x in pair]
+        assert {rows for _, _, rows in sums} == {len(pair[0])}
         for about in range(middle - most, middle + most + 1):
-            one, two = (clipping.mean_terms(each, clip, missing, about) for each in sums)
+            here = replace(mean, about=about)
+            one, two = (here.terms(total, number) for total, number, _ in sums)
             moved = [(abs(a - b), s) for (a, s), (b, _) in zip(one, two, strict=True)]
             loss = sum(distance / s for distance, s in moved if s)
             worst[about] = max(worst[about], loss)
@@ -475,20 +478,20 @@ def test_a_public_number_of_records_has_no_noise(exact):
 def test_mean_of_the_released_pair():
     clip = Clip.of(2.0, 12.0, 1.0)
 
-    def pair(neighbors):
+    def of(neighbors, rows=None):
         budget = dict(epsilon=1.0, share=0.5, expected_n=None, neighbors=neighbors)
         budget |= dict(max_contributions=1)
         public = dict(q=None, lower=2.0, upper=12.0, method="unbounded", resolution=None)
-        return Clipping({}, **budget, **public).mean_of
+        return Clipping({}, **budget, **public).mean(clip, True, rows).value
 
     # records 3 and 10: sum of 2 x - 14 is -2; x - 2 gives 9, 12 - x gives 11
-    assert pair("swap")(-2, 2, clip) == 6.5
-    assert pair("add-remove")(9, 11, clip) == 6.5
-    assert pair("swap")(0, -5, clip) == 7.0  # nothing is known: the middle
-    assert pair("add-remove")(-3, -3, clip) == 7.0
-    assert pair("swap")(4, 0, clip) == pair("swap")(4, 1, clip) == 9.0  # as of one record
-    assert pair("swap")(1000, 2, clip) == 12.0
-    assert pair("add-remove")(-50, 10**400, clip) == 2.0
+    assert of("swap")(-2, 2) == 6.5
+    assert of("add-remove")(9, 11) == 6.5
+    assert of("swap")(0, -5) == 7.0  # nothing is known: the middle
+    assert of("add-remove")(-3, -3) == 7.0
+    assert of("swap")(4, 0) == of("swap")(4, 1) == of("swap", 1)(4, 3) == 9.0  # as of one record
+    assert of("swap")(1000, 2) == 12.0
+    assert of("add-remove")(-50, 10**400) == of("add-remove", 1)(-50, 10**400) == 2.0
 
 
 SIDES = [NAN, -3.0, -1.0, 0.0, 1.0, 6.0]
@@ -654,15 +657,26 @@ def test_mean_has_nearly_the_error_of_a_public_number(place, missing):
     assert errors.mean() < 1.05 + SIGMAS * deviation
 
 
-def test_no_number_of_rows_is_asked_of_groups(monkeypatch):
-    """Those that are put together by group have no missing ones: how many they are is private."""
-    x = np.array([1.0, 2.0, NAN, 4.0])
-    monkeypatch.setattr(dpq._checks, "public_rows", lambda *_: pytest.fail("asked"))
-    for clip in (dict(bounds=(0, 5)), dict(upper=5)):
-        out = dpq.mean_by(
-            x, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, public_by=True, rng=1, **clip
-        )
-        assert out.values.size == 2
+@pytest.mark.parametrize("clip", [dict(bounds=(0, 5)), dict(upper=5)])
+def test_the_rows_of_groups_are_private(monkeypatch, clip):
+    """One that is replaced may be in another group: no number of rows cuts those of records."""
+    seen = []
+    original = Clipping.mean
+    monkeypatch.setattr(Clipping, "mean", lambda *known: seen.append(known[-1]) or original(*known))
+    x, by = np.array([1.0, 2.0, NAN, 4.0]), [0, 0, 1, 1]
+    options = dict(groups=[0, 1], epsilon=1.0, public_by=True, rng=1, **clip)
+    table = dpq.Table.of({"x": x, "by": by})
+    for column, keys in ((x, by), (table["x"], table["by"])):
+        dpq.mean_by(column, keys, **options)
+        assert seen and not any(seen)
+    seen.clear()
+    dpq.mean(x, counts=[1, 1, 1, 1], epsilon=1.0, **clip)
+    dpq.mean(x, neighbors="add-remove", epsilon=1.0, **clip)
+    assert seen[0] is None
+    for column in (x, table["x"], dpq.Sample.of(x, (0, 5))):
+        seen.clear()
+        dpq.mean(column, epsilon=1.0, **clip)
+        assert seen == [4]
 
 
 def test_clips_between_ends_are_found_in_any_unit():

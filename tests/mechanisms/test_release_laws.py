@@ -1469,23 +1469,27 @@ def pilot_case() -> Case:
     """So many records that a part of epsilon finds the point that their sum is taken about."""
     column, epsilon, width, cuts = np.tile(WHOLE, 26), 8.0, 4, np.linspace(1.37, 1.43, 41) + 1e-5
     share = 0.04 * (1_000.0 / (column.size * epsilon)) ** (2.0 / 3.0)
+    # a part of the width, and four times as much of epsilon is for the number, or more
+    blur = 1.0 / (share * column.size * epsilon)
 
-    def noisy(about: int, spent: float) -> tuple[Any, Any]:
+    def noisy(about: int, spent: float, least: float) -> tuple[Any, Any]:
         """Means with the noise of a sum about half of that, from -2 to 6, and probabilities."""
-        sums = discrete_laplace(2.0 * width / spent)
-        numbers = discrete_laplace(2.0 * width / (width - abs(about - 2)) / spent)
+        aside = abs(about - 2)
+        for_number = max((width - aside) / (2.0 * width), least)
+        sums = discrete_laplace((width + aside) / (1.0 - for_number) / spent)
+        numbers = discrete_laplace(1.0 / for_number / spent)
         total = 2 * column.sum() - column.size * about + np.array(list(sums))
         number = np.clip(column.size + np.array(list(numbers)), 1, column.size)
         means = np.clip(about / 2.0 + total[:, None] / (2.0 * number), -1.0, 3.0)
         return means.ravel(), np.outer(list(sums.values()), list(numbers.values())).ravel()
 
     def law(factor: float) -> Law:
-        rough, chance = noisy(2, share * factor * epsilon)
-        # twice the mean has noise of a scale of 0.2, three of which are left to the ends
+        rough, chance = noisy(2, share * factor * epsilon, 0.0)
+        # twice the mean has noise of a scale of 0.2, as much as is left to the ends
         found = np.clip(np.rint(2.0 * rough), -1, 5).astype(int)
         below = np.zeros(cuts.size)
         for about in np.unique(found).tolist():
-            means, p = noisy(about, (1.0 - share) * factor * epsilon)
+            means, p = noisy(about, (1.0 - share) * factor * epsilon, 4.0 * blur)
             order = np.argsort(means)
             reached = np.append(0.0, np.cumsum(p[order]))
             at = np.searchsorted(means[order], cuts, side="right")

@@ -158,13 +158,17 @@ def test_scales_of_sums_and_means_known_values():
 
 def test_scales_about_another_point_known_values():
     swap = privacy.aggregates.calibrate(epsilon=0.5, q=None, max_contributions=3)
+    step = privacy.aggregates.MeanStep
     assert swap.mean_scales(10, True, 5) == (120, 24)
-    assert swap.mean_scales(10, True, 0, 0.25) == (240, 24)
+    assert swap.mean_scales(10, True, 0, step(0.25)) == (240, 24)
     assert swap.mean_scales(10, False, 5) == (120, 0)
-    farthest = privacy.aggregates._farthest
-    # of twice the mean, the noise of the pilot has a scale of 200 / rows
-    assert [farthest(100, Fraction(200), rows) for rows in (1_000, 10, 1)] == [99, 40, 0]
-    assert farthest(1, Fraction(1), 1_000) == 0
+    # a fifth is for the number, where it has less for nothing
+    blurred = step(0.5, Fraction(1, 20))
+    assert swap.mean_scales(10, True, 5, blurred) == (120, 24)
+    assert swap.mean_scales(10, True, 8, blurred) == (135, 30)
+    assert swap.mean_scales(10, True, 10, blurred) == (150, 30)
+    with pytest.raises(ValueError, match="aside must be below width"):
+        swap.mean_scales(10, True, 10)
 
 
 def test_pilots_are_for_many_rows_whose_number_is_private():
@@ -172,12 +176,14 @@ def test_pilots_are_for_many_rows_whose_number_is_private():
         privacy.aggregates.calibrate(epsilon=0.5, q=None, neighbors=name, max_contributions=2)
         for name in ("swap", "add-remove")
     )
-    assert swap.mean_epsilons(None, True) == swap.mean_epsilons(3_999, True) == (0.5,)
-    assert swap.mean_epsilons(4_000, False) == other.mean_epsilons(4_000, True) == (0.5,)
-    pilot, rest = swap.mean_epsilons(4_000, True)
-    assert pilot == pytest.approx(0.02)
-    assert Fraction(pilot) + Fraction(rest) <= Fraction(0.5)
-    assert swap.mean_epsilons(32_000, True)[0] == pytest.approx(0.005)
+    assert swap.mean_steps(None, True) == swap.mean_steps(3_999, True) == ((0.5, 0),)
+    assert swap.mean_steps(4_000, False) == other.mean_steps(4_000, True) == ((0.5, 0),)
+    pilot, rest = swap.mean_steps(4_000, True)
+    assert pilot == (pytest.approx(0.02), 0)
+    assert rest.blur == pytest.approx(1 / 40, abs=2**-20)
+    assert Fraction(pilot.epsilon) + Fraction(rest.epsilon) <= Fraction(0.5)
+    assert swap.mean_steps(32_000, True)[0].epsilon == pytest.approx(0.005)
+    assert swap.mean_steps(2**53, True)[1].blur == 2**-19
 
 
 def test_units_of_searches_known_values():
