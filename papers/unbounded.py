@@ -22,6 +22,7 @@ from dpq_fast.mechanisms.clipping import BETA as CLIP_BETA
 from dpq_fast.noise.threshold import Exponential
 from dpq_fast.privacy import aggregates
 from papers.pictures import picture
+from papers.quantiles import SHAPES
 from papers.report import Report, digits
 
 SPLIT = Exponential.fraction  # the default
@@ -30,6 +31,7 @@ PAPER = {"beta": 1.001, "split": 0.5}
 PERTURBATION = {"average_rating": 0.001, "num_pages": 0.1, "age": 0.1, "hours_per_week": 0.1}
 LEVEL = 0.99  # of a clip
 EPSILONS = (1.0, 0.5, 0.1)
+HEIGHT, BRANCHING = SHAPES[0]
 
 sampler = cache(real_sample)  # reads its file once
 
@@ -154,10 +156,11 @@ def tree_of(
     q: float,
     epsilon: float,
     rng: np.random.Generator,
-    read: Callable[[dpq.AggTree, float], float] = dpq.AggTree.quantile,
+    read: Callable[[dpq.AggTree, float], float] = dpq.AggTree.first_passage,
+    **shape: int,
 ) -> Tree:
     # n is public, as for the other sides
-    counts = dpq.PartialTree.of(draw.perturbed, bounds=SUM_RANGE, nan_policy="raise")
+    counts = dpq.PartialTree.of(draw.perturbed, bounds=SUM_RANGE, nan_policy="raise", **shape)
     return Tree(counts, q, epsilon, read)
 
 
@@ -169,9 +172,10 @@ SIDES = {
     "sum, default": Side("UQE", (1.0,), clip_of_sum, aggregates.SHARE),
     "EMQ": Side("EMQ", EMQ_LEVELS, emq),
     "by depth": Side("EMQ", EMQ_LEVELS, on_lattice),
-    "agg_tree": Side("AT", EMQ_LEVELS, tree_of),
-    "agg_tree, first passage": Side(
-        "AT", EMQ_LEVELS, partial(tree_of, read=dpq.AggTree.first_passage)
+    "agg_tree": Side("AT", EMQ_LEVELS, partial(tree_of, read=dpq.AggTree.quantile)),
+    "agg_tree, first passage": Side("AT", EMQ_LEVELS, tree_of),
+    "the same, [KSS22]'s shape": Side(
+        "AT", EMQ_LEVELS, partial(tree_of, height=HEIGHT, branching=BRANCHING)
     ),
 }
 
@@ -198,7 +202,8 @@ def sum_table(report: Report, out: Path) -> None:
             f"{aggregates.SHARE} of both ε for the clip. "
             "EMQ: the best of five levels in each 100 iterations; "
             "by depth: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise, by its "
-            "quantile or its first passage. z: "
+            "quantile or its first passage. [KSS22]'s shape for one level: height "
+            f"{HEIGHT}, branching {BRANCHING}. z: "
             "difference in standard errors, std / 10 of both sides and 1% for the noise that the "
             "paper drew; * beyond 2.",
         )

@@ -873,8 +873,8 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
 
     if neighbors == "swap":
         # so much that three rows have a pilot
-        much = dict(q=None, lower=0, upper=2, resolution=1, neighbors=neighbors, epsilon=400.0)
-        run = exact("mean", 3, domain=[0.0, 1.0, 2.0], **much)
+        much = dict(q=None, lower=0, upper=6, resolution=1, neighbors=neighbors, epsilon=400.0)
+        run = exact("mean", 3, domain=[0.0, 6.0], **much)
         changed = partial(broken, run, privacy.aggregates.Calibration)
         mutants = {
             "all of epsilon for each step": changed("mean_steps", all_for_each),

@@ -378,7 +378,8 @@ def integers(
     # of the clip, and of the pilot of a mean
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for ends in {ends for law in laws for ends in law}:
-        centers = [[value for value, _ in law[ends][1]] for law in laws]
+        # columns of fewer rows may have no pilot
+        centers = [[value for value, _ in law[ends][1]] for law in laws if ends in law]
         spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]
     size = sum(math.prod(high - low + 2 for low, high in span) for span in spans.values())
     if size > MAX_OUTPUTS:

@@ -460,8 +460,8 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
 
     Notes
     -----
-    **Mechanism.** `mean` in each group, without a pilot: the records of a group are put together
-    without missing ones, so that no number of them is public.
+    **Mechanism.** `mean` in each group, without a pilot, and of no public number of rows: how many
+    rows a group has is private where keys are.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, for all groups together, as `sum_by`; proof:
     `privacy.aggregates_by`. Not covered: running time and memory.
