@@ -264,12 +264,13 @@ class Calibration(NamedTuple):
         if records < PILOT_FROM:
             return (MeanStep(whole),)
         share = PILOT * (PILOT_FROM / records) ** (2.0 / 3.0)
+        pilot = share * whole
+        if pilot == 0.0:  # of more records than there are numbers
+            return (MeanStep(whole),)
         # in parts of 2^20, rounded up: at most 1/40
         blur = Fraction(max(math.ceil(2.0**20 / (share * records)), 1), 2**20)
-        pilot = share * whole
         # rounded down: together no more than the whole
-        rest = math.nextafter(whole - pilot, 0.0)
-        return (MeanStep(pilot), MeanStep(rest, blur)) if pilot > 0.0 else (MeanStep(whole),)
+        return MeanStep(pilot), MeanStep(math.nextafter(whole - pilot, 0.0), blur)
 
     def mean_scales(
         self, width: int, may_have_missing: bool, aside: int = 0, step: MeanStep | None = None

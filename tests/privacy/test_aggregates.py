@@ -184,6 +184,7 @@ def test_pilots_are_for_many_rows_whose_number_is_private():
     assert Fraction(pilot.epsilon) + Fraction(rest.epsilon) <= Fraction(0.5)
     assert swap.mean_steps(32_000, True)[0].epsilon == pytest.approx(0.005)
     assert swap.mean_steps(2**53, True)[1].blur == 2**-19
+    assert len(privacy.aggregates.calibrate(epsilon=1e308, q=None).mean_steps(99, True)) == 1
 
 
 def test_units_of_searches_known_values():
