@@ -433,10 +433,10 @@ def mean(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     post-processing. Not covered: running time.
 
     **Error.** In public bounds under "swap" that of Laplace noise of scale (c - a) / n epsilon if n
-    is public. Else with a pilot 1% to 15% more for 1,000 / epsilon records, up to 8% for ten times
-    as many, up to 5% for a hundred times, most near an end, where some are missing up to 5%
-    more; without one up to a quarter more, or half, as the mean is near an end. Under "add-remove"
-    0.75 to 1 times it.
+    is public. Else with a pilot 2% to 20% more for 1,000 / epsilon records, up to 12% for ten times
+    as many, up to 10% for a hundred times: most near an end. Without one up to a quarter more, or
+    half where records are missing, as the mean is near an end. Under "add-remove" 0.75 to 1 times
+    it.
 
     **Cost.** As of `sum`.
 
