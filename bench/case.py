@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,30 @@ class LossCase:
     sides: dict[str, Callable[..., Any]]
     shown: bool = False
     bar: str | None = None
+
+
+@dataclass(frozen=True)
+class TotalCase:
+    """Mean errors of sums or means, in units of an error that is possible. No table shows them.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: totals/what.
+    work : str
+        What is measured, in which unit.
+    errors : callable
+        For a number of draws, labels with a mean and its standard error.
+    bar : str, optional
+        As for `Case`.
+    shown : bool, default False
+    """
+
+    name: str
+    work: str
+    errors: Callable[[int], Iterable[tuple[str, tuple[float, float]]]]
+    bar: str | None = None
+    shown: bool = False
 
 
 @dataclass(frozen=True)

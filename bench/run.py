@@ -28,8 +28,9 @@ from bench import (
     programs,
     quantiles,
     readme,
+    totals,
 )
-from bench.case import Call, Case, CostCase, ErrorCase, LossCase
+from bench.case import Call, Case, CostCase, ErrorCase, LossCase, TotalCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
 from bench.tables import COSTS, LOSSES, RANKS, TIMES, Row, works
@@ -48,7 +49,7 @@ CASES: tuple[Case, ...] = (
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
 TOLD: tuple[LossCase, ...] = losses.CASES
 SPENT: tuple[CostCase, ...] = costs.CASES
-ALL = (*CASES, *SPENT, *ERRORS, *TOLD)
+ALL = (*CASES, *SPENT, *ERRORS, *totals.CASES, *TOLD)
 
 
 def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
@@ -121,8 +122,20 @@ def cost_case(case: CostCase, quick: bool) -> dict[str, list[Row]]:
     return {case.work: [(case.work, *cells)]}
 
 
-def run(case: Case | CostCase | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
+def total_case(case: TotalCase, quick: bool) -> dict[str, list[Row]]:
+    """The same for errors of sums and means."""
+    print(f"  {case.work}")
+    for label, (mean, deviation) in case.errors(totals.QUICK_DRAWS if quick else totals.DRAWS):
+        print(f"    {label}: {mean:.2f} ± {deviation:.2f}")
+    return {}
+
+
+def run(
+    case: Case | CostCase | ErrorCase | LossCase | TotalCase, quick: bool
+) -> dict[str, list[Row]]:
     """A case of any kind."""
+    if isinstance(case, TotalCase):
+        return total_case(case, quick)
     if isinstance(case, Case):
         return time_case(case, quick)
     if isinstance(case, CostCase):

@@ -22,6 +22,7 @@ from dpq_fast.mechanisms.clipping import BETA as CLIP_BETA
 from dpq_fast.noise.threshold import Exponential
 from dpq_fast.privacy import aggregates
 from papers.pictures import picture
+from papers.quantiles import SHAPES
 from papers.report import Report, digits
 
 SPLIT = Exponential.fraction  # the default
@@ -30,6 +31,7 @@ PAPER = {"beta": 1.001, "split": 0.5}
 PERTURBATION = {"average_rating": 0.001, "num_pages": 0.1, "age": 0.1, "hours_per_week": 0.1}
 LEVEL = 0.99  # of a clip
 EPSILONS = (1.0, 0.5, 0.1)
+HEIGHT, BRANCHING = SHAPES[0]
 
 sampler = cache(real_sample)  # reads its file once
 
@@ -137,22 +139,29 @@ def on_lattice(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -
 
 
 class Tree(NamedTuple):
-    """Releases of one level of a tree, where other sides have a law."""
+    """Releases of one level of a tree, where other sides have a law; `read` reads it off."""
 
     counts: dpq.PartialTree
     q: float
     epsilon: float
+    read: Callable[[dpq.AggTree, float], float]
 
     def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         trees = (self.counts.release(epsilon=self.epsilon, rng=rng) for _ in range(size))
-        return np.array([tree.quantile(self.q) for tree in trees])
+        return np.array([self.read(tree, self.q) for tree in trees])
 
 
-def tree_of(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Tree:
+def tree_of(
+    draw: Draw,
+    q: float,
+    epsilon: float,
+    rng: np.random.Generator,
+    read: Callable[[dpq.AggTree, float], float] = dpq.AggTree.first_passage,
+    **shape: int,
+) -> Tree:
     # n is public, as for the other sides
-    return Tree(
-        dpq.PartialTree.of(draw.perturbed, bounds=SUM_RANGE, nan_policy="raise"), q, epsilon
-    )
+    counts = dpq.PartialTree.of(draw.perturbed, bounds=SUM_RANGE, nan_policy="raise", **shape)
+    return Tree(counts, q, epsilon, read)
 
 
 SIDES = {
@@ -163,7 +172,11 @@ SIDES = {
     "sum, default": Side("UQE", (1.0,), clip_of_sum, aggregates.SHARE),
     "EMQ": Side("EMQ", EMQ_LEVELS, emq),
     "by depth": Side("EMQ", EMQ_LEVELS, on_lattice),
-    "agg_tree": Side("AT", EMQ_LEVELS, tree_of),
+    "agg_tree": Side("AT", EMQ_LEVELS, partial(tree_of, read=dpq.AggTree.quantile)),
+    "agg_tree, first passage": Side("AT", EMQ_LEVELS, tree_of),
+    "the same, [KSS22]'s shape": Side(
+        "AT", EMQ_LEVELS, partial(tree_of, height=HEIGHT, branching=BRANCHING)
+    ),
 }
 
 
@@ -188,7 +201,9 @@ def sum_table(report: Report, out: Path) -> None:
             f"β {BETA}, split {SPLIT:.2f}. sum: β {CLIP_BETA}, split {aggregates.FRACTION:.2f}, "
             f"{aggregates.SHARE} of both ε for the clip. "
             "EMQ: the best of five levels in each 100 iterations; "
-            "by depth: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise. z: "
+            "by depth: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise, by its "
+            "quantile or its first passage. [KSS22]'s shape for one level: height "
+            f"{HEIGHT}, branching {BRANCHING}. z: "
             "difference in standard errors, std / 10 of both sides and 1% for the noise that the "
             "paper drew; * beyond 2.",
         )

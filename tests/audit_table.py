@@ -34,6 +34,7 @@ from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms import intervals as ends
+from dpq_fast.mechanisms.clipping import Mean
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -771,6 +772,54 @@ def of_twice_epsilon(original: Callable) -> Callable:
     return wraps(original)(lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest))
 
 
+def all_for_each(original: Callable) -> Callable:
+    """A pilot, and what follows spends all of epsilon."""
+
+    def steps(self: privacy.aggregates.Calibration, *known: Any) -> tuple[Any, ...]:
+        *pilot, last = original(self, *known)
+        return *pilot, last._replace(epsilon=self.noise_epsilon)
+
+    return steps
+
+
+def as_in_the_middle(original: Callable) -> Callable:
+    """Scales of a mean that forget how far from the middle its sum is taken about."""
+
+    def scales(self: Any, width: int, missing: bool, aside: int, step: Any) -> Any:
+        return original(self, width, missing, 0, step)
+
+    return scales
+
+
+def least_for_nothing(original: Callable) -> Callable:
+    """Scales of a mean whose sum does not pay for the least part of the number of records."""
+
+    def scales(self: Any, width: int, missing: bool, aside: int, step: Any) -> Any:
+        plain = privacy.aggregates.laplace_scale(2 * width, step.epsilon, self.k)
+        return plain, original(self, width, missing, aside, step)[1]
+
+    return scales
+
+
+def about_an_end(original: Callable) -> Callable:
+    """A sum about the lower end, with the noise of one about the middle."""
+
+    def pair(self: Mean, total: int, number: int) -> Any:
+        return original(replace(self, about=2 * self.clip.first), total, number)
+
+    return pair
+
+
+def half_for_n(original: Callable) -> Callable:
+    """Scales of a mean with half the noise for the number of records."""
+
+    def scales(*known: Any) -> Any:
+        first, second = original(*known)
+        return first, second / 2
+
+    return scales
+
+
 def of_rho(run: Run, rho: float) -> Callable[[privacy.Guarantee], Audit]:
     """The mechanism, held to another rho."""
     return lambda guarantee: run(replace(guarantee, rho=rho))
@@ -816,7 +865,24 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
             mutants["sensitivity of add-remove"] = broken(run, *of_sensitivity(3))
         if name == "mean" and neighbors == "swap":
             mutants["missing records ignored"] = blind(run)
+            mutants["half the noise for n"] = broken(
+                run, privacy.aggregates.Calibration, "mean_scales", half_for_n
+            )
+            mutants["a sum about an end"] = broken(run, Mean, "pair", about_an_end)
         yield Case(name, neighbors, "public clip", run, mutants)
+
+    if neighbors == "swap":
+        # so much that three rows have a pilot
+        much = dict(q=None, lower=0, upper=6, resolution=1, neighbors=neighbors, epsilon=400.0)
+        run = exact("mean", 3, domain=[0.0, 6.0], **much)
+        changed = partial(broken, run, privacy.aggregates.Calibration)
+        mutants = {
+            "all of epsilon for each step": changed("mean_steps", all_for_each),
+            "noise of the middle for n": changed("mean_scales", as_in_the_middle),
+            "half the noise for n": changed("mean_scales", half_for_n),
+            "n near an end for nothing": changed("mean_scales", least_for_nothing),
+        }
+        yield Case("mean", neighbors, "public clip, pilot", run, mutants)
 
     run = exact("sum", 3, domain=[2.0, 3.0], lower=2, upper=3, **public)
     if neighbors == "swap":

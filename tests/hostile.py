@@ -168,6 +168,7 @@ LEFT_OUT = (
         "diffprivlib.PrivacyLeakWarning": "a warning",
         "diffprivlib.DiffprivlibCompatibilityWarning": "a warning",
         "privacy.aggregates.CountCalibration": "an answer",
+        "privacy.aggregates.MeanStep": "an answer",
     }
     | {
         f"privacy.{name}.Calibration": "an answer"
@@ -217,8 +218,8 @@ USUAL: dict[str, Any] = dict(
     points=Checked(np.arange(3)), outputs=LEVELS,
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
-    may_have_missing=True, t=0.5, squared=2.0, given={}, fraction=0.5,
-    relation=Checked(relation_of("swap")),
+    may_have_missing=True, aside=3, step=None, rows=1_500, t=0.5, squared=2.0, given={},
+    fraction=0.5, relation=Checked(relation_of("swap")),
     guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
     selection="exponential",

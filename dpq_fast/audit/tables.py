@@ -24,7 +24,7 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
-from dpq_fast.mechanisms.clipping import Clipping, NoisyTerm
+from dpq_fast.mechanisms.clipping import Clip, Clipping, NoisyTerm
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.mechanisms.quantile_by import method_of
@@ -359,7 +359,7 @@ def integers(
         raise ValueError(f"outputs must be left out for {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
-    laws: list[dict[tuple[float, ...], tuple[float, list[NoisyTerm]]]]
+    laws: list[dict[tuple[Any, ...], tuple[float, list[NoisyTerm]]]]
     if name == "count":
         scale = privacy.aggregates.calibrate_count(
             epsilon=parameters["epsilon"],
@@ -368,17 +368,19 @@ def integers(
         laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
     else:
         clipping = _clipping(parameters)
-        parts_of = clipping.sum_terms if name == "sum" else clipping.mean_terms
         laws = [
             {
-                ends: (log_prob, parts_of(records, clipping.clip(ends)))
+                (*ends, *pilot): (log_prob + log_p, terms)
                 for ends, log_prob in _clips(clipping, records)
+                for pilot, log_p, terms in _terms(name, clipping, records, clipping.clip(ends))
             }
             for records in rows
         ]
+    # of the clip, and of the pilot of a mean
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for ends in {ends for law in laws for ends in law}:
-        centers = [[value for value, _ in law[ends][1]] for law in laws]
+        # columns of fewer rows may have no pilot
+        centers = [[value for value, _ in law[ends][1]] for law in laws if ends in law]
         spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]
     size = sum(math.prod(high - low + 2 for low, high in span) for span in spans.values())
     if size > MAX_OUTPUTS:
@@ -420,6 +422,42 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
         f"below {low}": log_tail(center - low + 1),
         f"above {high}": log_tail(high - center + 1),
     }
+
+
+def _terms(
+    name: str, clipping: Clipping, records: Records, clip: Clip
+) -> Iterator[tuple[tuple[int | str, ...], float, list[NoisyTerm]]]:
+    """What the pilot of a mean may release, its log-probability, and the integers that follow.
+
+    Beyond the numbers that records can add up to, all integers of a pilot mean the same.
+    """
+    if name == "sum":
+        yield (), 0.0, clipping.sum_terms(records, clip)
+        return
+    total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+    mean = clipping.mean(clip, not records.n_is_public, rows)
+    terms = mean.terms(total, number)
+    if not mean.is_pilot:
+        yield (), 0.0, terms
+        return
+    assert rows is not None  # else there is no pilot
+    most = clip.width * rows
+    spans = (-most, most), (0, rows)
+    tables = [_laplace_table(*term, *span) for term, span in zip(terms, spans, strict=True)]
+    for chosen in product(
+        *(
+            zip(range(low - 1, high + 2), _ascending(table), strict=True)
+            for table, (low, high) in zip(tables, spans, strict=True)
+        )
+    ):
+        (first, (one, log_p)), (second, (other, log_q)) = chosen
+        yield (one, other), log_p + log_q, mean.after(first, second).terms(total, number)
+
+
+def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
+    """The outputs of `_laplace_table`, from what is below to what is above."""
+    *inside, below, above = table.items()
+    return [below, *inside, above]
 
 
 def _clipping(parameters: dict[str, Any]) -> Clipping:

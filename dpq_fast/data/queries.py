@@ -74,7 +74,10 @@ class BinCounts(Query[NDArray[np.int64]]):
 
 @dataclass(frozen=True)
 class Sums(Query[list[int]]):
-    """The exact sum of round(x * scale), clamped to first, ..., last, and how many there are."""
+    """The exact sum of round(x * scale), clamped to first, ..., last, of how many records and rows.
+
+    A row that is missing has no record.
+    """
 
     scale: float
     first: int
@@ -82,12 +85,13 @@ class Sums(Query[list[int]]):
     any_type = True
 
     def start(self) -> list[int]:
-        return [0, 0]
+        return [0, 0, 0]
 
     def step(self, state: list[int], piece: NDArray[Any]) -> None:
         total, kept = sums_kernel.plain(piece, self.scale, self.first, self.last)
         state[0] += total
         state[1] += kept
+        state[2] += piece.size
 
     def step_groups(
         self,
@@ -100,13 +104,11 @@ class Sums(Query[list[int]]):
         present = values == values
         start = np.append(0, np.cumsum(present))[np.append(0, ends)]
         totals, numbers = self.of_groups(values[present], start), np.diff(start)
-        for group, total, number in zip(groups, totals.tolist(), numbers.tolist(), strict=True):
-            own = states.get(group)
-            if own is None:
-                states[group] = [total, number]
-            else:
-                own[0] += total
-                own[1] += number
+        rows = np.diff(ends, prepend=0)
+        for group, *found in zip(
+            groups, totals.tolist(), numbers.tolist(), rows.tolist(), strict=True
+        ):
+            states[group] = self.combine(states[group], found) if group in states else found
 
     def of_groups(self, values: Numbers, start: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sums of groups that have the records start[g], ..., start[g + 1] - 1; no NaN."""
@@ -117,7 +119,7 @@ class Sums(Query[list[int]]):
         return np.diff(running[start])
 
     def combine(self, one: list[int], other: list[int]) -> list[int]:
-        return [one[0] + other[0], one[1] + other[1]]
+        return [mine + theirs for mine, theirs in zip(one, other, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -189,8 +189,8 @@ class Records:
         low, high = (-math.inf, math.inf) if self._bounds is None else self._bounds
         return np.where(lo <= low, -math.inf, lo), np.where(hi >= high, math.inf, hi)
 
-    def sums(self, scale: float, first: int, last: int) -> tuple[int, int]:
-        """Exact sum of the records as integers, and how many there are, by one pass. Private.
+    def sums(self, scale: float, first: int, last: int) -> tuple[int, int, int | None]:
+        """Exact sum of the records as integers, by one pass. Private.
 
         Parameters
         ----------
@@ -201,16 +201,19 @@ class Records:
 
         Returns
         -------
-        (int, int)
+        (int, int, int or None)
+            The sum, how many records there are, and how many rows, with the missing ones: this is
+            public under "swap". None of weighted records: who counts values may leave missing ones
+            out.
         """
         if self._bounds is not None:  # clamped twice
             first, last = (round(min(max(end * scale, first), last)) for end in self._bounds)
         if self._weighted is not None:
             values, weights = self._weighted
-            return kernel_sums.weighted(as_float64(values), weights, scale, first, last)
-
-        total, number = self._chunks.fold(Sums(scale, first, last))
-        return total, number
+            total, number = kernel_sums.weighted(as_float64(values), weights, scale, first, last)
+            return total, number, None
+        total, number, rows = self._chunks.fold(Sums(scale, first, last))
+        return total, number, rows
 
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""

@@ -268,7 +268,7 @@ class GroupedColumn:
         states, *missing = rounds.ask(self._table, tasks)
         if any(found.any() for each in missing for found in each.values()):
             refuse_nan(nan_policy)
-        for group, (total, number) in states.items():
+        for group, (total, number, _) in states.items():
             totals[group], numbers[group] = total, number
         return totals, numbers
 

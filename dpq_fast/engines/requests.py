@@ -434,10 +434,10 @@ def listed(query: TakenByKey, records: Records) -> Asking:
 def added(query: Sums, records: Records) -> Asking:
     """The states of a sum."""
     (rows,) = yield [Added(records, query)]
-    totals, number, _ = rows.columns
+    states = zip(*(column.tolist() for column in rows.columns), strict=True)
     return {
-        g: [int(total or 0), n]
-        for g, total, n in zip(rows.group.tolist(), totals.tolist(), number.tolist(), strict=True)
+        g: [int(total or 0), number, every]
+        for g, (total, number, every) in zip(rows.group.tolist(), states, strict=True)
     }
 
 

@@ -273,8 +273,16 @@ def rounded_candidates(
     return listed._replace(points=np.concatenate((points, far)))
 
 
-def geometric_candidates(beta: float, lower: float, upper: float | None) -> Candidates:
-    """[Dur23] Algorithm 2: beta^i + lower - 1."""
+def geometric_candidates(
+    beta: float, lower: float, upper: float | None, unit: float = 1.0
+) -> Candidates:
+    """[Dur23] Algorithm 2: beta^i + lower - 1, in a unit that is a power of two."""
+    if unit != 1.0:
+        lower = lower / unit
+        size = geometric_size(beta, lower, None if upper is None else upper / unit)
+        return listed_candidates(
+            lambda i, j, step=1: unit * geometric_thresholds(beta, lower, i, j, step), size
+        )
     size = geometric_size(beta, lower, upper)
     step = block_size(size)
     bins = Bins.geometric(beta, lower, upper, below=True, step=step)

@@ -47,6 +47,9 @@ class Search:
         Of `privacy.unbounded_quantile`.
     lower, upper, beta, invert, uniform, offset, resolution
         As of `unbounded_quantile`.
+    unit : float, default 1
+        Candidates are those of records and ends in this unit, a power of two. Only with `lower` and
+        without `invert` and `resolution`.
     """
 
     def __init__(
@@ -61,10 +64,12 @@ class Search:
         uniform: bool = False,
         offset: float = 0.0,
         resolution: float | None = None,
+        unit: float = 1.0,
     ) -> None:
         self.levels = levels
         self.calibration = calibration
         self.way = calibration.way
+        self.unit = unit
         self.invert = _checks.check_flag("invert", invert)
         self.uniform = _checks.check_flag("uniform", uniform)
         self.offset = _checks._real("offset", offset)
@@ -113,7 +118,7 @@ class Search:
 
     def _geometric(self, lower: float, upper: float | None) -> Candidates:
         if self.resolution is None:
-            return geometric_candidates(self.beta, lower, upper)
+            return geometric_candidates(self.beta, lower, upper, self.unit)
         ends = self._ends(self.lower is None)
         return rounded_geometric(self.beta, lower, upper, *ends, self.resolution)
 

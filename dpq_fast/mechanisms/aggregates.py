@@ -47,7 +47,7 @@ def of_sample(request: Request | None) -> Request | None:
     return request
 
 
-def _reader(
+def read_clipped(
     clipping: Clipping, x: Any, **form: Any
 ) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
     """What reads the records, and releases a clip for them; all that is public is checked here."""
@@ -224,7 +224,18 @@ def _clipped(
     request = Request.of(confidence, covers)
     if name == "sum":
         of_sample(request)
-    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    read = read_clipped(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    return Prepared(clipping.calibration, drawn(name, clipping, request, read), name)
+
+
+def drawn(
+    name: str,
+    clipping: Clipping,
+    request: Request | None,
+    read: Callable[[np.random.Generator], tuple[Records, Clip]],
+    of_group: bool = False,
+) -> Callable[[np.random.Generator], float | Estimate]:
+    """What draws a sum or a mean of what is read; how many rows a group has is private."""
 
     def draw_sum(rng: np.random.Generator) -> float | Estimate:
         records, clip = read(rng)
@@ -238,16 +249,19 @@ def _clipped(
 
     def draw_mean(rng: np.random.Generator) -> float | Estimate:
         records, clip = read(rng)
-        terms = clipping.mean_terms(records, clip)
-        first, second = _noisy(terms, rng)
-        value = clipping.mean_of(first, second, clip)
+        total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+        mean = clipping.mean(clip, not records.n_is_public, None if of_group else rows)
+        first, second = _noisy(mean.terms(total, number), rng)
+        if mean.is_pilot:
+            mean = mean.after(first, second)
+            first, second = _noisy(mean.terms(total, number), rng)
+        value = mean.value(first, second)
         if request is None:
             return value
-        scales = terms[0][1], terms[1][1]
-        low, high = clipping.mean_interval(first, second, scales, clip, request)
+        low, high = mean.interval(first, second, request)
         return Estimate.around(value, low, high, request)
 
-    return Prepared(clipping.calibration, draw_sum if name == "sum" else draw_mean, name)
+    return draw_sum if name == "sum" else draw_mean
 
 
 @releases(DURATIONS)
@@ -339,9 +353,10 @@ def sum(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     What is clipped is lost: by "auto" about as much again, for every n and `epsilon`; by a level
     about 1 - q of the records, which for many records is by far the larger error if they have
     heavy tails. See `privacy.aggregates` for how `share`, `split` and `offset` follow from that.
-    The first clip that the search tries is `beta` - 1 above `lower`: choose a unit in which
-    records are larger, or a smaller `beta`. If bounds are known, within a factor of two, a public
-    clip to these `bounds` has the least error.
+    The first clip that the search tries is `beta` - 1 above `lower`, with an `upper` less than
+    1,024 above it some 1,024th of that, or as much as a coarser `resolution`: else choose a unit in
+    which records are larger, or a smaller `beta`. If bounds are known, within a factor of two, a
+    public clip to these `bounds` has the least error.
 
     **Cost.** A pass for the clip, one for each side, and one for the sum, which takes about as
     long as ``x.sum()``.
@@ -401,18 +416,27 @@ def mean(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     Notes
     -----
     **Mechanism.** The clip [a, c] is found as in `sum`. Then two noisy numbers, on the same
-    lattice, give the mean by :math:`(a + c)/2 + C / 2n`, clamped to the clip, with
-    :math:`C = \sum (2 x_i - a - c)`:
+    lattice, give the mean by :math:`p + T / 2n`, clamped to the clip, with
+    :math:`T = \sum (2 x_i - 2p)` and p in the middle of the clip:
 
-    - "swap": C, at sensitivity 2 (c - a), and n. If no record can be left out, n is public and has
-      no noise; else its noise has the scale 2 / epsilon, which costs C nothing: a record that
-      appears or disappears changes C by half of its sensitivity.
-    - "add-remove": :math:`A = \sum (x_i - a)` and :math:`B = \sum (c - x_i)`, with C = A - B and
+    - "swap": T, at sensitivity 2 (c - a), and n. If no record can be left out, n is public and has
+      no noise; else its noise has the scale 2 / epsilon, which costs T nothing: a record that
+      appears or disappears changes T by half of its sensitivity. The noisy n is cut at the public
+      number of rows, but for `counts`. And from 1,000 / epsilon rows on, 4% of epsilon or less is
+      for a pilot, a first mean in this way, and p is near that: then the noise of n is hardly felt.
+    - "add-remove": :math:`A = \sum (x_i - a)` and :math:`B = \sum (c - x_i)`, with T = A - B and
       n = (A + B)/(c - a). A record changes A and B by c - a in sum, so each has the noise that it
       would have alone.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip, the rest for
-    the two numbers (`mean_scales`). All else is post-processing. Not covered: running time.
+    the two numbers (`mean_scales`), of a pilot and then, by basic composition. All else is
+    post-processing. Not covered: running time.
+
+    **Error.** In public bounds under "swap" that of Laplace noise of scale (c - a) / n epsilon if n
+    is public. Else with a pilot 2% to 20% more for 1,000 / epsilon records, up to 12% for ten times
+    as many, up to 10% for a hundred times: most near an end. Without one up to a quarter more, or
+    half where records are missing, as the mean is near an end. Under "add-remove" 0.75 to 1 times
+    it.
 
     **Cost.** As of `sum`.
 

@@ -22,8 +22,8 @@ from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
-from dpq_fast.mechanisms.aggregates import mean, of_sample, sum
-from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, clip_options
+from dpq_fast.mechanisms.aggregates import drawn, of_sample, read_clipped
+from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, Mean, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
     Answers,
@@ -323,21 +323,12 @@ def _clipped(
     own: dict[str, Any] = clip | each.own
     clipping = Clipping(method_options, **own)
     rows = _Rows(x, by, groups, counts, nan_policy, workers)
-    release = sum if name == "sum_by" else mean
 
     def apart(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
-            return Prepared.of(
-                release,
-                values,
-                counts=weights,
-                nan_policy=nan_policy,
-                confidence=confidence,
-                covers=covers,
-                **own,
-                **method_options,
-            ).draw(rng)
+            read_one = read_clipped(clipping, values, counts=weights, nan_policy=nan_policy)
+            return drawn(name.removesuffix("_by"), clipping, request, read_one, True)(rng)
 
         answers = one_by_one(answer, read, rng)
         return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
@@ -353,14 +344,14 @@ def _clipped(
             beside = laplace_sums.margin(scale, request.miss)
             low, high = points.astype(object) - beside, points.astype(object) + beside
             return tuple(_decoded(common, part) for part in (points, low, high))
-        scales = each.each.mean_scales(common.width, omits)
-        pair = clipping.mean_pair(totals, numbers, common)
-        first, second = (_noisy(p, s, rng) for p, s in zip(pair, scales, strict=True))
-        values = _means(clipping, first, second, common)
+        mean = clipping.mean(common, omits, None)
+        pair = mean.pair(totals, numbers)
+        first, second = (_noisy(p, s, rng) for p, s in zip(pair, mean.scales, strict=True))
+        values = _means(mean, first, second)
         if request is None:
             return (values,)
         ends = [
-            clipping.mean_interval(int(one), int(other), scales, common, request)
+            mean.interval(int(one), int(other), request)
             for one, other in zip(first.tolist(), second.tolist(), strict=True)
         ]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
@@ -469,7 +460,8 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
 
     Notes
     -----
-    **Mechanism.** `mean` in each group.
+    **Mechanism.** `mean` in each group, without a pilot, and of no public number of rows: how many
+    rows a group has is private where keys are.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, for all groups together, as `sum_by`; proof:
     `privacy.aggregates_by`. Not covered: running time and memory.
@@ -488,13 +480,12 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
     return _clipped("mean_by", *arguments, **options)
 
 
-def _means(
-    clipping: Clipping, first: NDArray[Any], second: NDArray[Any], clip: Clip
-) -> NDArray[np.float64]:
-    """`Clipping.mean_of` of many; post-processing, in floats."""
-    if clipping.calibration.relation.n_is_public:
+def _means(mean: Mean, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+    """`Mean.value` of many; post-processing, in floats."""
+    clip = mean.clip
+    if mean.calibration.relation.n_is_public:
         centered, number = _floats(first), _floats(second)
     else:
         centered, number = _floats(first - second), _floats(first + second) / clip.width
-    points = (clip.first + clip.last) / 2.0 + centered / (2.0 * np.maximum(number, 1.0))
+    points = mean.about / 2.0 + centered / (2.0 * np.maximum(number, 1.0))
     return _decoded(clip, np.clip(points, clip.first, clip.last))

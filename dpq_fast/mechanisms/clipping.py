@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from dpq_fast.data.records import Records
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms.joint_exp import check_kernel
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
-from dpq_fast.privacy.aggregates import LEAST_WIDTH
+from dpq_fast.privacy.aggregates import LEAST_WIDTH, Calibration, MeanStep
 from dpq_fast.privacy.intervals import POPULATION, Request
 from dpq_fast.privacy.levels import Levels
 
@@ -169,6 +169,7 @@ class Clipping:
         if level is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
             candidates: dict[str, Any] = dict(beta=BETA, offset=offset)
             candidates |= {name: options[name] for name in options.keys() - spent.keys()}
+            candidates["unit"] = privacy.aggregates.unit_of(lower, upper, resolution)
             self.search = clip_search(level, clip, lower=lower, upper=upper, **candidates)
             return
         if lower is None or upper is None:
@@ -193,51 +194,105 @@ class Clipping:
 
     def sum_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a sum is added to, by one pass. Private."""
-        total, _ = records.sums(clip.scale, clip.first, clip.last)
+        total, _, _ = records.sums(clip.scale, clip.first, clip.last)
         scale = self.calibration.sum_scale(clip.first, clip.last, not records.n_is_public)
         return [(total, scale)]
 
-    def mean_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
-        """What the noise of a mean is added to (`mean_scales`), by one pass. Private."""
-        total, number = records.sums(clip.scale, clip.first, clip.last)
-        pair = self.mean_pair(total, number, clip)
-        scales = self.calibration.mean_scales(clip.width, not records.n_is_public)
-        return list(zip(pair, scales, strict=True))
+    def mean(self, clip: Clip, may_have_missing: bool, rows: int | None) -> Mean:
+        """The public side of a mean in a clip, of as many rows, if that is public."""
+        calibration, about = self.calibration, clip.first + clip.last
+        if not calibration.relation.n_is_public:
+            rows = None
+        steps = calibration.mean_steps(rows, may_have_missing)
+        return Mean(calibration, clip, may_have_missing, rows, steps, about)
 
-    def mean_pair(self, total: Any, number: Any, clip: Clip) -> tuple[Any, Any]:
-        """The two integers of `mean_scales`, or those of many groups. Private."""
-        if not self.calibration.relation.n_is_public:
-            return total - number * clip.first, number * clip.last - total
-        return 2 * total - number * (clip.first + clip.last), number
 
-    def mean_of(self, first: int, second: int, clip: Clip) -> float:
-        """The mean inside the clip, from the two noisy integers of `mean_scales`."""
-        if not self.calibration.relation.n_is_public:
-            centered, number = first - second, Fraction(first + second, clip.width)
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The public side of a mean in a clip: two noisy integers (`mean_scales`), and what they tell.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    clip : Clip
+    may_have_missing : bool
+    rows : int or None
+        How many there are, missing ones included, where that is known and public.
+    steps : tuple of MeanStep
+        The one at hand, and what follows it.
+    about : int
+        Under "swap", twice the point that the sum is taken about.
+    """
+
+    calibration: Calibration
+    clip: Clip
+    may_have_missing: bool
+    rows: int | None
+    steps: tuple[MeanStep, ...]
+    about: int
+
+    @property
+    def is_pilot(self) -> bool:
+        """Whether what is at hand only tells the point for what follows."""
+        return len(self.steps) > 1
+
+    @property
+    def off(self) -> int:
+        """Twice how far that point is from the middle of the clip."""
+        return self.about - self.clip.first - self.clip.last
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """Of the noise of the two integers."""
+        width, step = self.clip.width, self.steps[0]
+        return self.calibration.mean_scales(width, self.may_have_missing, abs(self.off), step)
+
+    def pair(self, total: Any, number: Any) -> tuple[Any, Any]:
+        """The two integers, of a sum of records and their number; or of many groups. Private."""
+        if self.calibration.relation.n_is_public:
+            return 2 * total - number * self.about, number
+        return total - number * self.clip.first, number * self.clip.last - total
+
+    def terms(self, total: int, number: int) -> list[NoisyTerm]:
+        """What noise is added to. Private."""
+        return list(zip(self.pair(total, number), self.scales, strict=True))
+
+    def point(self, first: int, second: int) -> Fraction | int:
+        """The mean in points, inside the clip, from the two noisy integers."""
+        if self.calibration.relation.n_is_public:
+            centered, number = first, Fraction(self._at_most(second))
         else:
-            centered, number = first, Fraction(second)
-        point: Fraction | int = Fraction(clip.first + clip.last, 2) + centered / (
-            2 * max(number, Fraction(1))
-        )
-        return clip.decode(float(min(max(point, clip.first), clip.last)))
+            centered, number = first - second, Fraction(first + second, self.clip.width)
+        point: Fraction | int = Fraction(self.about, 2) + centered / (2 * max(number, Fraction(1)))
+        return min(max(point, self.clip.first), self.clip.last)
 
-    def mean_interval(
-        self,
-        first: int,
-        second: int,
-        scales: tuple[Fraction, Fraction],
-        clip: Clip,
-        request: Request,
-    ) -> tuple[float, float]:
+    def value(self, first: int, second: int) -> float:
+        """The same in the unit of the records."""
+        return self.clip.decode(float(self.point(first, second)))
+
+    def after(self, first: int, second: int) -> Mean:
+        """What follows a pilot with these noisy integers."""
+        middle, width, steps = self.clip.first + self.clip.last, self.clip.width, self.steps[1:]
+        most = width - math.ceil(2 * width * steps[0].blur)
+        about = min(max(round(2 * self.point(first, second)), middle - most), middle + most)
+        return replace(self, steps=steps, about=about)
+
+    def _at_most(self, number: int) -> int:
+        """A noisy number of records, which are no more than the rows."""
+        return number if self.rows is None else min(number, self.rows)
+
+    def interval(self, first: int, second: int, request: Request) -> tuple[float, float]:
         r"""Means that the noise does not rule out, from the two noisy integers; post-processing.
 
         Notes
         -----
-        If p is where the mean lies between the ends of the clip, 0 to 1, then
-        :math:`(1 - p) A - p B = 0` under "add-remove", and
-        :math:`C - (2p - 1) W n = 0` under "swap". So the same numbers with noise are noise, of a
-        known law, and the interval holds all p under which as much of it has a probability of more
-        than what may be missed: the inversion of an exact test [3]_.
+        If p is where the mean m lies between the ends of the clip, 0 to 1, then
+        :math:`(1 - p) A - p B = 0` under "add-remove", and :math:`T - 2 (m - c) n = 0` under
+        "swap". So the same numbers with noise are noise, of a known law (given what a pilot
+        released), and the interval holds all p under which as much of it has a probability of more
+        than what may be missed: the inversion of an exact test [3]_. A noisy n that is cut at the
+        number of rows is nearer to n, and the tails of the sum are no heavier for it: those of
+        :math:`|X + a|` grow with :math:`|a|`.
 
         For a population: the mean m of n independent draws from a law in the clip has, by
         Hoeffding's inequality, :math:`P(m \ge t) \le e^{-n\,\mathrm{KL}(t, p)}` for t > p, and
@@ -248,12 +303,16 @@ class Clipping:
         miss = request.miss / 2.0 if sampled else request.miss
         swapped = self.calibration.relation.n_is_public
 
+        if swapped:
+            second = self._at_most(second)
         one, other = (float(min(max(each, -FAR), FAR)) for each in (first, second))
+        scales, clip, off = self.scales, self.clip, self.off
 
         def ruled_out(p: float) -> bool:
             if swapped:
-                weights = 1.0, abs(2.0 * p - 1.0) * clip.width
-                distance = abs(one - (2.0 * p - 1.0) * clip.width * other)
+                aside = (2.0 * p - 1.0) * clip.width - off
+                weights = 1.0, abs(aside)
+                distance = abs(one - aside * other)
             else:
                 weights = 1.0 - p, p
                 distance = abs((1.0 - p) * one - p * other)
@@ -261,7 +320,7 @@ class Clipping:
 
         if swapped:
             number = other
-            at = 0.5 + one / (2.0 * clip.width * number) if number else 0.5
+            at = 0.5 + (off + one / number) / (2.0 * clip.width) if number else 0.5
             noise, unit = scales[1], 1.0
         else:
             number = (one + other) / clip.width

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words, names_of, with_further
+from dpq_fast.data.records import Records
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms._calls import as_called
 from dpq_fast.planning.guesses import Guess
@@ -146,6 +147,17 @@ def plan_mean(**options: Any) -> Plan:
     return _plan_total(aggregates.mean, **options)
 
 
+class Rows(Records):
+    """Public records, none of them missing, that are as many rows."""
+
+    __slots__ = ()
+
+    def sums(self, scale: float, first: int, last: int) -> tuple[int, int, int | None]:
+        """As for `Records`."""
+        total, number, _ = super().sums(scale, first, last)
+        return total, number, number
+
+
 class Totals:
     """Predictions for sums or means.
 
@@ -184,6 +196,14 @@ class Totals:
             PublicSample(guess.of_size(n), n, places, public_rng(0, i)) for i in range(samples)
         ]
 
+    def _column(self, sample: PublicSample) -> tuple[Any, dict[str, Any]]:
+        """A sample as its column is released: with a public number of rows, but for samplers."""
+        options = dict(self._options)
+        if self._method not in ("none", "unbounded"):
+            return sample.values, options | {"counts": sample.weights}
+        policy = options.pop("nan_policy", "omit")
+        return Rows.of(sample.values, counts=sample.weights, nan_policy=policy), options
+
     def row(self, epsilon: float, level: float) -> Row:
         """The errors at an epsilon."""
         found = []
@@ -193,10 +213,9 @@ class Totals:
                 true = float(sample.values @ sample.weights)
             if self._release is aggregates.mean:
                 true /= self._n
-            column = dict(counts=sample.weights, rng=rng)
+            x, options = self._column(sample)
             released = [
-                self._release(sample.values, epsilon=epsilon, **column, **self._options)
-                for _ in range(self._draws)
+                self._release(x, epsilon=epsilon, rng=rng, **options) for _ in range(self._draws)
             ]
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = np.abs(np.array(released) - true)[:, None]

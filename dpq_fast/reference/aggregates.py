@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration
+from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration, MeanStep, unit_of
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng, with_options
-from dpq_fast.reference.columns import present
+from dpq_fast.reference.columns import numbers, present
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.joint_exp import JointExpLaw
@@ -142,6 +142,7 @@ class Clipping(NamedTuple):
             # without an end, either side of zero is searched from there
             ends = (0.0, None) if lower is None and upper is None else (lower, upper)
             levels = Levels(1.0 - level if ends[0] is None else level)
+            candidates["unit"] = unit_of(lower, upper, resolution)
             search = Search.of(levels, spent, lower=ends[0], upper=ends[1], **candidates)
             return cls(calibration, lower, upper, resolution, search=search)
         what = "q=None" if level is None else f"method={method!r}"
@@ -187,15 +188,70 @@ class Clipping(NamedTuple):
             return found(records), self.upper
         return -found(-records[records < 0.0]), found(records[records >= 0.0])
 
-    def mean_of(self, first: int, second: int, clip: Clip) -> float:
+
+class Mean(NamedTuple):
+    """The public side of a mean in a clip.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    clip : Clip
+    may_have_missing : bool
+    rows : int or None
+        How many there are, missing ones included, if that is public.
+    step : MeanStep
+    about : int
+        Twice the point that a sum is taken about, under "swap".
+    """
+
+    calibration: Calibration
+    clip: Clip
+    may_have_missing: bool
+    rows: int | None
+    step: MeanStep
+    about: int
+
+    @property
+    def off(self) -> int:
+        """Twice how far that is from the middle."""
+        return self.about - self.clip.first - self.clip.last
+
+    @property
+    def width(self) -> int:
+        """Of the clip."""
+        return self.clip.last - self.clip.first
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """Of the noise of the two integers."""
+        return self.calibration.mean_scales(
+            self.width, self.may_have_missing, abs(self.off), self.step
+        )
+
+    def point(self, first: int, second: int) -> Fraction:
         """The mean inside the clip, from the two noisy integers of `Calibration.mean_scales`."""
-        low, high = clip.first, clip.last
+        low, high = self.clip.first, self.clip.last
         if self.calibration.relation.n_is_public:
-            centered, number = first, Fraction(second)
+            centered, number = first, Fraction(self.at_most(second))
         else:
             centered, number = first - second, Fraction(first + second, high - low)
-        middle = Fraction(low + high, 2) + centered / (2 * max(number, Fraction(1)))
-        return clip.decode(float(min(max(middle, Fraction(low)), Fraction(high))))
+        middle = Fraction(self.about, 2) + centered / (2 * max(number, Fraction(1)))
+        return min(max(middle, Fraction(low)), Fraction(high))
+
+    def at_most(self, number: int) -> int:
+        """A noisy number of records; no more than the rows."""
+        return number if self.rows is None else min(number, self.rows)
+
+    def noisy_pair(self, points: list[int], rng: np.random.Generator) -> tuple[int, int]:
+        """The two integers; under "swap" about half of `about`."""
+        n_is_public = self.calibration.relation.n_is_public
+        first = second = 0
+        for point in points:
+            first += 2 * point - self.about if n_is_public else point - self.clip.first
+            second += 1 if n_is_public else self.clip.last - point
+        first += _noise(self.scales[0], rng)
+        second += _noise(self.scales[1], rng)
+        return first, second
 
 
 def count(
@@ -298,17 +354,21 @@ def _clipped(
         value, least, most = (clip.decode(at) for at in (total, total - beside, total + beside))
         return Estimate(value, least, most, request.confidence, request.covers)
     n_is_public = calibration.relation.n_is_public
-    first = second = 0
-    for point in points:  # the two integers of `Calibration.mean_scales`
-        first += 2 * point - low - high if n_is_public else point - low
-        second += 1 if n_is_public else high - point
-    scales = calibration.mean_scales(high - low, may_have_missing)
-    first += _noise(scales[0], generator)
-    second += _noise(scales[1], generator)
-    value = clipping.mean_of(first, second, clip)
+    rows = len(numbers(x)) if n_is_public and counts is None else None
+    *pilot, last = calibration.mean_steps(rows, may_have_missing)
+    mean = Mean(calibration, clip, may_have_missing, rows, last, low + high)
+    for step in pilot:
+        rough = mean._replace(step=step)
+        twice = round(2 * rough.point(*rough.noisy_pair(points, generator)))
+        most = high - low - math.ceil(2 * (high - low) * last.blur)
+        mean = mean._replace(about=min(max(twice, low + high - most), low + high + most))
+    first, second = mean.noisy_pair(points, generator)
+    value = clip.decode(float(mean.point(first, second)))
     if request is None:
         return value
-    ends = mean_interval(first, second, scales, high - low, n_is_public, request)
+    if n_is_public:
+        second = mean.at_most(second)
+    ends = mean_interval(first, second, mean.scales, high - low, n_is_public, request, mean.off)
     least, most = (clip.decode(low + part * (high - low)) for part in ends)
     return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
 
@@ -443,6 +503,7 @@ def mean_interval(
     width: int,
     n_is_public: bool,
     request: Request,
+    off: int = 0,
 ) -> tuple[float, float]:
     """Where between the ends of the clip the mean may be, 0 to 1; see `dpq_fast.mean`.
 
@@ -454,14 +515,14 @@ def mean_interval(
 
     def is_out(p: float) -> bool:
         if n_is_public:
-            u = (2.0 * p - 1.0) * width
+            u = (2.0 * p - 1.0) * width - off
             return beyond(1.0, abs(u), scales, abs(first - u * second)) <= miss
         return beyond(1.0 - p, p, scales, abs((1.0 - p) * first - p * second)) <= miss
 
     number = float(second) if n_is_public else (first + second) / width
     at = 0.5
     if number:
-        share = first / width / number
+        share = (off + first / number) / width if n_is_public else first / width / number
         at = min(max((share + 1.0) / 2.0 if n_is_public else share, 0.0), 1.0)
     low, high = edge(is_out, at, 0.0), edge(is_out, at, 1.0)
     if not population:

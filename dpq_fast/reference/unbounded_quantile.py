@@ -48,6 +48,8 @@ class Search:
     invert, uniform : bool
     resolution : float or None
         None without a lattice.
+    unit : float
+        Of the candidates.
     """
 
     levels: Levels
@@ -59,6 +61,7 @@ class Search:
     invert: bool
     uniform: bool
     resolution: float | None
+    unit: float
 
     @classmethod
     def of(
@@ -73,6 +76,7 @@ class Search:
         uniform: bool = False,
         offset: float = 0.0,
         resolution: float | None = None,
+        unit: float = 1.0,
     ) -> Search:
         """The search, once its arguments are checked."""
         invert = _checks.check_flag("invert", invert)
@@ -93,7 +97,8 @@ class Search:
         beta = default if beta is None else _checks._real("beta", beta)
         if not 1.0 < beta < math.inf:
             raise ValueError(f"beta must be finite and greater than 1, got {beta}")
-        return cls(levels, calibration, lower, upper, beta, offset, invert, uniform, resolution)
+        public = lower, upper, beta, offset, invert, uniform, resolution, unit
+        return cls(levels, calibration, *public)
 
     @property
     def searched(self) -> NDArray[np.float64]:
@@ -210,7 +215,9 @@ def plain_candidates(search: Search) -> list[Candidates]:
         thresholds = geometric_thresholds(beta, 0.0)
         return [Candidates(1, thresholds), Candidates(-1, thresholds)]
     if not search.invert:
-        return [Candidates(sign, geometric_thresholds(beta, bound, last))]
+        unit = search.unit
+        ends = bound / unit, None if last is None else last / unit
+        return [Candidates(sign, [unit * t for t in geometric_thresholds(beta, *ends)])]
     # [Dur23] B.1: y = 1/(x - l + 1) < beta^i - 1  <=>  -x < -(1/(beta^i - 1) + l - 1)
     values = []
     for power in islice(powers(beta), 1, None):

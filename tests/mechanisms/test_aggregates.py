@@ -4,6 +4,7 @@ import datetime as dt
 import importlib
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
@@ -22,7 +23,7 @@ from dpq_fast import noise, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
-from dpq_fast.mechanisms.clipping import Clip, Clipping
+from dpq_fast.mechanisms.clipping import Clip, Clipping, Mean
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.privacy import Accountant, guarantee
 
@@ -376,11 +377,8 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
     epsilon = 0.7
     options, missing = options_of(kind, epsilon=epsilon, neighbors=neighbors, max_contributions=k)
     released = []
-    monkeypatch.setattr(
-        module_of(exact).Clipping,
-        "mean_of",
-        lambda self, *pair_and_clip: released.append(pair_and_clip),
-    )
+    owner = Mean if exact is dpq else module_of(exact).Mean
+    monkeypatch.setattr(owner, "point", lambda self, *pair: released.append(pair) or 0)
     public = neighbors == "swap" and not missing
     worst = 0
     for x, other in neighboring(kind, neighbors):
@@ -388,7 +386,7 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
         released.clear()
         for column in (x, other):
             exact.mean(column, **options)
-        (*one, _), (*two, _) = released
+        one, two = released
         scales = exact.scales[: len(exact.scales) // 2]
         assert exact.scales == scales * 2 and len(scales) == 1 + (not public)
         if public:
@@ -398,6 +396,34 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
         worst = max(worst, loss)
     assert worst * k <= Fraction(epsilon)
     assert worst * k > 0.99 * epsilon
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("kind", ALPHABETS)
+@pytest.mark.parametrize("blur", [Fraction(0), Fraction(1, 40), Fraction(1, 9)])
+def test_mean_about_any_point_privacy_ratio(kind, k, blur):
+    """What follows a pilot: of all neighbors, about each point that a pilot may have found."""
+    epsilon = 0.7
+    options, missing = options_of(kind, epsilon=epsilon, neighbors="swap", max_contributions=k)
+    policy = dict(nan_policy=options.pop("nan_policy"))
+    clipping = Clipping({}, **dict(method="unbounded", share=None, expected_n=None), **options)
+    clip = clipping.clip([])
+    middle, most = clip.first + clip.last, clip.width - (not blur)
+    mean = replace(
+        clipping.mean(clip, missing, 3), steps=(privacy.aggregates.MeanStep(epsilon, blur),)
+    )
+    worst: Counter[int] = Counter()
+    for pair in neighboring(kind, "swap"):
+        sums = [Records.of(x, **policy).sums(clip.scale, clip.first, clip.last) for x in pair]
+        assert {rows for _, _, rows in sums} == {len(pair[0])}
+        for about in range(middle - most, middle + most + 1):
+            here = replace(mean, about=about)
+            one, two = (here.terms(total, number) for total, number, _ in sums)
+            moved = [(abs(a - b), s) for (a, s), (b, _) in zip(one, two, strict=True)]
+            loss = sum(distance / s for distance, s in moved if s)
+            worst[about] = max(worst[about], loss)
+    assert len(worst) == 2 * most + 1
+    assert all(0.99 * epsilon < loss * k <= Fraction(epsilon) for loss in worst.values())
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -452,20 +478,20 @@ def test_a_public_number_of_records_has_no_noise(exact):
 def test_mean_of_the_released_pair():
     clip = Clip.of(2.0, 12.0, 1.0)
 
-    def pair(neighbors):
+    def of(neighbors, rows=None):
         budget = dict(epsilon=1.0, share=0.5, expected_n=None, neighbors=neighbors)
         budget |= dict(max_contributions=1)
         public = dict(q=None, lower=2.0, upper=12.0, method="unbounded", resolution=None)
-        return Clipping({}, **budget, **public).mean_of
+        return Clipping({}, **budget, **public).mean(clip, True, rows).value
 
     # records 3 and 10: sum of 2 x - 14 is -2; x - 2 gives 9, 12 - x gives 11
-    assert pair("swap")(-2, 2, clip) == 6.5
-    assert pair("add-remove")(9, 11, clip) == 6.5
-    assert pair("swap")(0, -5, clip) == 7.0  # nothing is known: the middle
-    assert pair("add-remove")(-3, -3, clip) == 7.0
-    assert pair("swap")(4, 0, clip) == pair("swap")(4, 1, clip) == 9.0  # as of one record
-    assert pair("swap")(1000, 2, clip) == 12.0
-    assert pair("add-remove")(-50, 10**400, clip) == 2.0
+    assert of("swap")(-2, 2) == 6.5
+    assert of("add-remove")(9, 11) == 6.5
+    assert of("swap")(0, -5) == 7.0  # nothing is known: the middle
+    assert of("add-remove")(-3, -3) == 7.0
+    assert of("swap")(4, 0) == of("swap")(4, 1) == of("swap", 1)(4, 3) == 9.0  # as of one record
+    assert of("swap")(1000, 2) == 12.0
+    assert of("add-remove")(-50, 10**400) == of("add-remove", 1)(-50, 10**400) == 2.0
 
 
 SIDES = [NAN, -3.0, -1.0, 0.0, 1.0, 6.0]
@@ -588,7 +614,9 @@ def test_mean_noise_is_as_derived(neighbors):
     rng = np.random.default_rng(6)
     n, draws, epsilon = 4_000, 3_000, 0.5
     x = np.random.default_rng(7).uniform(0.0, 1.0, size=n) ** 2
+    # with counts no number of rows is known, nor is there a pilot
     options = dict(epsilon=epsilon, q=None, lower=0, upper=1, neighbors=neighbors)
+    options["counts"] = np.ones(n, dtype=np.int64)
     errors = np.array([dpq.mean(x, rng=rng, **options) for _ in range(draws)]) - x.mean()
     p = x.mean()
     # Laplace noise of scale s has variance 2 s^2; see privacy.mean_scales
@@ -600,6 +628,65 @@ def test_mean_noise_is_as_derived(neighbors):
     assert abs(errors.mean()) < SIGMAS * math.sqrt(variance / draws)
     # the fourth moment of Laplace noise is 6 times the squared variance
     assert abs(errors.var() / variance - 1.0) < SIGMAS * math.sqrt(5.0 / draws)
+
+
+def test_mean_with_a_pilot_is_that_of_the_reference():
+    x = np.array([0.5, 9.0, 8.5, NAN, 9.5])
+    form = dict(bounds=(0, 10), resolution=0.5, epsilon=2_000.0)
+    for seed in range(20):
+        for rest in ({}, dict(confidence=0.9), dict(confidence=0.9, covers="population")):
+            mine, other = (of.mean(x, rng=seed, **form, **rest) for of in (dpq, dpq.reference))
+            if not rest:
+                assert mine == other
+                continue
+            assert (mine.value, mine.low, mine.high) == pytest.approx(
+                (other.value, other.low, other.high), abs=1e-9
+            )
+
+
+@pytest.mark.parametrize("missing", [0, 50])
+@pytest.mark.parametrize("place", [0.5, 0.1])
+def test_mean_has_nearly_the_error_of_a_public_number(place, missing):
+    """Laplace noise of scale width / epsilon n has a mean of that; 1.5 times it without a pilot."""
+    n, epsilon, draws = 10_000, 1.0, 3_000
+    x = np.append(np.full(n - missing, place), np.full(missing, NAN))
+    rng = np.random.default_rng(9)
+    drawn = np.array([dpq.mean(x, epsilon=epsilon, bounds=(0, 1), rng=rng) for _ in range(draws)])
+    errors = np.abs(drawn - place) * (n - missing) * epsilon
+    deviation = errors.std() / math.sqrt(draws)
+    assert errors.mean() < 1.05 + SIGMAS * deviation
+
+
+@pytest.mark.parametrize("clip", [dict(bounds=(0, 5)), dict(upper=5)])
+def test_the_rows_of_groups_are_private(monkeypatch, clip):
+    """One that is replaced may be in another group: no number of rows cuts those of records."""
+    seen = []
+    original = Clipping.mean
+    monkeypatch.setattr(Clipping, "mean", lambda *known: seen.append(known[-1]) or original(*known))
+    x, by = np.array([1.0, 2.0, NAN, 4.0]), [0, 0, 1, 1]
+    options = dict(groups=[0, 1], epsilon=1.0, public_by=True, rng=1, **clip)
+    table = dpq.Table.of({"x": x, "by": by})
+    for column, keys in ((x, by), (table["x"], table["by"])):
+        dpq.mean_by(column, keys, **options)
+        assert seen and not any(seen)
+    seen.clear()
+    dpq.mean(x, counts=[1, 1, 1, 1], epsilon=1.0, **clip)
+    dpq.mean(x, neighbors="add-remove", epsilon=1.0, **clip)
+    assert seen[0] is None
+    for column in (x, table["x"], dpq.Sample.of(x, (0, 5))):
+        seen.clear()
+        dpq.mean(column, epsilon=1.0, **clip)
+        assert seen == [4]
+
+
+def test_clips_between_ends_are_found_in_any_unit():
+    """Records that are far below 1 have a clip of their size, not the first candidate."""
+    x = np.random.default_rng(10).uniform(0.0, 1.0, 5_000)
+    for unit in (1.0, 2.0**-10, 2.0**-20):
+        totals = [
+            dpq.sum(x * unit, epsilon=1.0, upper=10 * unit, rng=seed) / unit for seed in range(200)
+        ]
+        assert np.abs(np.array(totals) - x.sum()).mean() < 5.0
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])

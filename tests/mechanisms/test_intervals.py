@@ -7,6 +7,7 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -412,10 +413,14 @@ MEANS = [
     dict(neighbors="swap", nan_policy="raise"),
     dict(neighbors="add-remove", nan_policy="omit"),
 ]
+# Of a sum about twice the middle, and about what a pilot may have found; without and with rows.
+ABOUT = [(2, None), (1, None), (2, 0), (1, 0), (3, 1)]
 
 
-def noisy_integers(x: Any, form: dict[str, str], epsilon: float) -> tuple[Any, ...]:
-    """The clipping of a mean between 0 and 2, its two integers, and the scales of their noise."""
+def noisy_integers(
+    x: Any, form: dict[str, str], epsilon: float, about: int = 2, missing: int | None = None
+) -> tuple[Any, ...]:
+    """A mean between 0 and 2, its two integers, and the scales of their noise."""
     clipping = aggregates.Clipping(
         {},
         epsilon=epsilon,
@@ -429,10 +434,16 @@ def noisy_integers(x: Any, form: dict[str, str], epsilon: float) -> tuple[Any, .
         neighbors=form["neighbors"],
         max_contributions=1,
     )
-    clip = clipping.clip([])
     records = Records.reader(np.array(x, dtype=float), nan_policy=form["nan_policy"])()
-    (first, one), (second, other) = clipping.mean_terms(records, clip)
-    return clipping, clip, (first, second), (one, other)
+    clip = clipping.clip([])
+    total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+    assert rows == len(x)
+    rows = None if missing is None else rows + missing
+    mean = clipping.mean(clip, not records.n_is_public, rows)
+    if form["neighbors"] == "swap":
+        mean = replace(mean, about=about)
+    (first, one), (second, other) = mean.terms(total, number)
+    return mean, (first, second), (one, other)
 
 
 def chance_of(scale: Fraction, k: int) -> float:
@@ -445,9 +456,10 @@ def chance_of(scale: Fraction, k: int) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", MEANS)
 @pytest.mark.parametrize("x", [[0, 1, 2, 2, 2, 1, 1, 0, 2, 2], [0] * 5, [2] * 5, [0, 1]])
-def test_means_are_covered_whatever_the_records_are(x, form):
+@pytest.mark.parametrize(("about", "missing"), ABOUT)
+def test_means_are_covered_whatever_the_records_are(x, form, about, missing):
     """All noise that is not rarer than 1e-4 is looked at."""
-    clipping, clip, (first, second), scales = noisy_integers(x, form, 4.0)
+    mean, (first, second), scales = noisy_integers(x, form, 4.0, about, missing)
     request = Request.of(0.7)
     found, seen = 0.0, 0.0
     reach = [0 if scale == 0 else math.ceil(5 * scale) for scale in scales]
@@ -455,7 +467,7 @@ def test_means_are_covered_whatever_the_records_are(x, form):
         chance = math.prod(map(chance_of, scales, noise))
         if chance < 1e-3:
             continue
-        ends = clipping.mean_interval(first + noise[0], second + noise[1], scales, clip, request)
+        ends = mean.interval(first + noise[0], second + noise[1], request)
         seen += chance
         found += chance * (ends[0] <= np.mean(x) <= ends[1])
     assert found >= 0.7 * seen
@@ -464,14 +476,20 @@ def test_means_are_covered_whatever_the_records_are(x, form):
 
 @pytest.mark.parametrize("form", MEANS)
 @pytest.mark.parametrize("covers", privacy.intervals.KINDS)
-def test_means_have_the_intervals_of_the_reference(form, covers):
-    clipping, clip, (first, second), scales = noisy_integers([0, 1, 2, 2, 2, 1, 1], form, 1.5)
+@pytest.mark.parametrize(("about", "missing"), ABOUT)
+def test_means_have_the_intervals_of_the_reference(form, covers, about, missing):
+    made = noisy_integers([0, 1, 2, 2, 2, 1, 1], form, 1.5, about, missing)
+    mean, (first, second), scales = made
     request = Request.of(0.9, covers)
     public = form["neighbors"] == "swap"
     for noise in [(0, 0), (3, -1), (-5, 2), (2, 40), (-30, 1)]:
         noisy = first + noise[0], second + (noise[1] if scales[1] else 0)
-        ends = clipping.mean_interval(*noisy, scales, clip, request)
-        other = plain_aggregates.mean_interval(*noisy, scales, clip.width, public, request)
+        ends = mean.interval(*noisy, request)
+        if mean.rows is not None:
+            noisy = noisy[0], min(noisy[1], mean.rows)
+        other = plain_aggregates.mean_interval(
+            *noisy, scales, mean.clip.width, public, request, about - 2
+        )
         assert ends == pytest.approx([2.0 * end for end in other], abs=1e-6)
 
 

@@ -1459,12 +1459,48 @@ def aggregate_cases() -> Iterator[tuple[str, Case]]:
                     lambda factor, scale=scale: moved(discrete_laplace(scale / factor), 7),
                 ),
             )
-        yield f"mean, {neighbors}", mean_case(neighbors)
+        yield f"mean, {neighbors}", mean_case(neighbors, rows=WHOLE.size)
+    yield "mean, swap, pilot", pilot_case()
     yield "mean, swap, nothing missing", mean_case("swap", nan_policy="raise")
     yield from clipped_sum_cases()
 
 
-def mean_case(neighbors: str, **said: str) -> Case:
+def pilot_case() -> Case:
+    """So many records that a part of epsilon finds the point that their sum is taken about."""
+    column, epsilon, width, cuts = np.tile(WHOLE, 26), 8.0, 4, np.linspace(1.37, 1.43, 41) + 1e-5
+    share = 0.04 * (1_000.0 / (column.size * epsilon)) ** (2.0 / 3.0)
+    # a part of the width, and four times as much of epsilon is for the number, or more
+    blur = 1.0 / (share * column.size * epsilon)
+
+    def noisy(about: int, spent: float, least: float) -> tuple[Any, Any]:
+        """Means with the noise of a sum about half of that, from -2 to 6, and probabilities."""
+        aside = abs(about - 2)
+        for_number = max((width - aside) / (2.0 * width), least)
+        sums = discrete_laplace((width + aside) / (1.0 - for_number) / spent)
+        numbers = discrete_laplace(1.0 / for_number / spent)
+        total = 2 * column.sum() - column.size * about + np.array(list(sums))
+        number = np.clip(column.size + np.array(list(numbers)), 1, column.size)
+        means = np.clip(about / 2.0 + total[:, None] / (2.0 * number), -1.0, 3.0)
+        return means.ravel(), np.outer(list(sums.values()), list(numbers.values())).ravel()
+
+    def law(factor: float) -> Law:
+        rough, chance = noisy(2, share * factor * epsilon, 0.0)
+        # twice the mean has noise of a scale of 0.2, as much as is left to the ends
+        found = np.clip(np.rint(2.0 * rough), -1, 5).astype(int)
+        below = np.zeros(cuts.size)
+        for about in np.unique(found).tolist():
+            means, p = noisy(about, (1.0 - share) * factor * epsilon, 4.0 * blur)
+            order = np.argsort(means)
+            reached = np.append(0.0, np.cumsum(p[order]))
+            at = np.searchsorted(means[order], cuts, side="right")
+            below += chance[found == about].sum() * reached[at]
+        return of_cells(below)
+
+    means = scalar(dpq.mean, column, bounds=(-1, 3), resolution=1, epsilon=epsilon)
+    return Case(lambda rng, size: np.searchsorted(cuts, list(means(rng, size))).tolist(), law)
+
+
+def mean_case(neighbors: str, rows: int | None = None, **said: str) -> Case:
     epsilon = 8.0
 
     def law(factor: float) -> Law:
@@ -1474,7 +1510,7 @@ def mean_case(neighbors: str, **said: str) -> Case:
             noise = discrete_laplace(8.0 / (factor * epsilon))
             number = {0: 1.0} if said else discrete_laplace(2.0 / (factor * epsilon))
             pairs = [
-                (2 * 7 - 5 * 2 + a, 5.0 + b, p * r)
+                (2 * 7 - 5 * 2 + a, min(5.0 + b, rows or math.inf), p * r)
                 for (a, p), (b, r) in product(noise.items(), number.items())
             ]
         else:
@@ -1550,14 +1586,20 @@ def sums_below(center: float, scale: float) -> Any:
 
 
 def means_below(
-    records: Any, low: float, high: float, epsilon: float, neighbors: str, cells: Any = MEANS
+    records: Any,
+    low: float,
+    high: float,
+    epsilon: float,
+    neighbors: str,
+    cells: Any = MEANS,
+    rows: float = math.inf,
 ) -> Any:
     """Of a mean in a public clip with Laplace noise, at the ends of its cells."""
     middle, width, n = (low + high) / 2.0, high - low, len(records)
     cuts = cells[:, None] - middle
     if neighbors == "swap":  # twice the distances from the middle, and the number of records
         noise = discrete_laplace(2.0 / epsilon)
-        number = n + np.array(list(noise))
+        number = np.minimum(n + np.array(list(noise)), rows)
         at = 2.0 * np.maximum(number, 1.0) * cuts - 2.0 * np.sum(records - middle)
         found = stats.laplace.cdf(at, scale=2.0 * width / epsilon) @ np.array(list(noise.values()))
     else:  # distances from both ends, whose sum is width times the number
@@ -1626,13 +1668,18 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
     epsilon = 8.0
     amounts = np.array([0, 2, 2, 5])
 
-    def mean_law(factor: float, neighbors: str, of_clips: float | None = None) -> Law:
-        clips = clips_of((of_clips or factor) * 0.36 * epsilon, amounts.tolist(), [1.0, 3.0, 6.0])
+    # (2^i - 1) / 2^8, ended by `upper`: of 6 the largest part of 2^-10 that is a power of two
+    ladder = [min((2.0**i - 1.0) / 2.0**8, 6.0) for i in range(1, 12)]
+
+    def mean_law(
+        factor: float, neighbors: str, of_clips: float | None = None, rows: float = math.inf
+    ) -> Law:
+        clips = clips_of((of_clips or factor) * 0.36 * epsilon, amounts.tolist(), ladder)
         noise = factor * 0.64 * epsilon
         return of_cells(
             sum(
-                p * means_below(np.minimum(amounts, clip), 0.0, clip, noise, neighbors)
-                for clip, p in zip([1.0, 3.0, 6.0], clips, strict=True)
+                p * means_below(np.minimum(amounts, clip), 0.0, clip, noise, neighbors, rows=rows)
+                for clip, p in zip(ladder, clips, strict=True)
             )
         )
 
@@ -1644,8 +1691,8 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
                 lambda rng, size, means=means: np.searchsorted(
                     MEANS, list(means(rng, size))
                 ).tolist(),
-                partial(mean_law, neighbors=neighbors),
-                others=(mean_law(MORE, neighbors, 1.0),),
+                partial(mean_law, neighbors=neighbors, rows=amounts.size),
+                others=(mean_law(MORE, neighbors, 1.0, amounts.size),),
             ),
         )
     yield "sum, clip by joint_exp", clip_case("joint_exp", 21.0, all_bits_case(ODD).law)
@@ -1686,12 +1733,12 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
 
         def sum_law(factor: float, of_clips: float | None = None) -> Law:
             spent = (of_clips or factor) * 0.36 * epsilon
-            clips = clips_of(spent, amounts.tolist(), [1.0, 3.0, 6.0])
+            clips = clips_of(spent, amounts.tolist(), ladder)
             return of_cells(
                 sum(
                     p
                     * sums_below(np.minimum(amounts, clip).sum(), clip / (factor * 0.64 * epsilon))
-                    for clip, p in zip([1.0, 3.0, 6.0], clips, strict=True)
+                    for clip, p in zip(ladder, clips, strict=True)
                 )
             )
 
@@ -1915,7 +1962,8 @@ def describe_cases() -> Iterator[tuple[str, Case]]:
             if statistic == "count":
                 return moved(discrete_laplace(1.0 / spent), column.size)
             if statistic == "mean":
-                return of_cells(means_below(column, 0.0, 6.0, spent, neighbors))
+                rows = column.size if neighbors == "swap" else math.inf
+                return of_cells(means_below(column, 0.0, 6.0, spent, neighbors, rows=rows))
             return MECHANISMS["ind_exp"][1](RECORDS, [0.5], spent, neighbors)
 
         def draw(

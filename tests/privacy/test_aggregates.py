@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -153,6 +154,49 @@ def test_scales_of_sums_and_means_known_values():
     assert add_remove(10, True) == (60, 60)
     assert swap(10, True) == (120, 12)
     assert swap(10, False) == (120, 0)
+
+
+def test_scales_about_another_point_known_values():
+    swap = privacy.aggregates.calibrate(epsilon=0.5, q=None, max_contributions=3)
+    step = privacy.aggregates.MeanStep
+    assert swap.mean_scales(10, True, 5) == (120, 24)
+    assert swap.mean_scales(10, True, 0, step(0.25)) == (240, 24)
+    assert swap.mean_scales(10, False, 5) == (120, 0)
+    # a fifth is for the number, where it has less for nothing
+    blurred = step(0.5, Fraction(1, 20))
+    assert swap.mean_scales(10, True, 5, blurred) == (120, 24)
+    assert swap.mean_scales(10, True, 8, blurred) == (135, 30)
+    assert swap.mean_scales(10, True, 10, blurred) == (150, 30)
+    with pytest.raises(ValueError, match="aside must be below width"):
+        swap.mean_scales(10, True, 10)
+
+
+def test_pilots_are_for_many_rows_whose_number_is_private():
+    swap, other = (
+        privacy.aggregates.calibrate(epsilon=0.5, q=None, neighbors=name, max_contributions=2)
+        for name in ("swap", "add-remove")
+    )
+    assert swap.mean_steps(None, True) == swap.mean_steps(3_999, True) == ((0.5, 0),)
+    assert swap.mean_steps(4_000, False) == other.mean_steps(4_000, True) == ((0.5, 0),)
+    pilot, rest = swap.mean_steps(4_000, True)
+    assert pilot == (pytest.approx(0.02), 0)
+    assert rest.blur == pytest.approx(1 / 40, abs=2**-20)
+    assert Fraction(pilot.epsilon) + Fraction(rest.epsilon) <= Fraction(0.5)
+    assert swap.mean_steps(32_000, True)[0].epsilon == pytest.approx(0.005)
+    assert swap.mean_steps(2**53, True)[1].blur == 2**-19
+    assert len(privacy.aggregates.calibrate(epsilon=1e308, q=None).mean_steps(99, True)) == 1
+
+
+def test_units_of_searches_known_values():
+    of = privacy.aggregates.unit_of
+    assert of(0.0, None) == of(None, 1.0) == of(0.0, 1024.0) == of(-5.0, 1e300) == 1.0
+    assert of(0.0, 1023.0) == 0.5
+    assert of(2.0, 3.0) == 2.0**-10
+    assert of(0.0, 1e-310) == 2.0**-1022
+    assert of(0.0, 1.0, 0.3) == 0.25
+    assert of(0.0, 1.0, 5.0) == of(0.0, 1.0, 1.0) == 1.0
+    assert of(0.0, 1.0, 1e-9) == 2.0**-10
+    assert of(3.0, 2.0) == of(0.0, math.nan) == 1.0  # refused later
 
 
 SUM = privacy.aggregates.calibrate(epsilon=1.0, q=None)
