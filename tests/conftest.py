@@ -173,7 +173,7 @@ def fast_ind_law(
         DepthLaw(order, level, float(rate), selection == "permute-and-flip")
         for level, rate in zip(levels.values.tolist(), rates, strict=True)
     ]
-    return IndExpLaw(empty_sample(lattice), levels, laws)
+    return IndExpLaw(empty_sample(lattice), levels, laws, lattice)
 
 
 def empty_sample(lattice: Lattice) -> Sample:

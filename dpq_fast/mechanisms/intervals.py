@@ -372,7 +372,7 @@ def _part(shares: NDArray[np.float64], tail: float, mass: float) -> NDArray[np.f
     """
     if not (tail > 0.0 and mass > 0.0):
         return np.ones(shares.size)
-    with np.errstate(divide="ignore"):  # all of it
+    with np.errstate(divide="ignore", over="ignore"):  # all of it, and more
         beyond = np.log1p(-np.minimum(shares / tail, 1.0))
     found: NDArray[np.float64] = -np.expm1(beyond * (tail / mass))
     return found

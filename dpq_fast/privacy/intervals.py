@@ -118,6 +118,8 @@ _CHANCES = (16.0, 8.0, 5.0, 3.5, 2.5, 1.9, 1.5, 1.25, 1.1, 1.03, 0.97, 0.9, 0.8,
 # Of a rate, for what the steps of thresholds are rounded by: less than 1e-6 records, for up to 2^53
 # of them.
 ROUNDING = 1e-6
+# A confidence that is lost beside 1 is that.
+_LEAST_COVERED = 2.0**-54
 # Up to here a power series has fewer rounding errors than a logarithm; and its last power.
 _SMALL, _POWERS = 0.01, 9
 
@@ -196,8 +198,8 @@ class Search(NamedTuple):
         for q in self.q.tolist():
             low = high = Fraction(q) * most
             if self.sampling:
-                low -= Fraction(noisy_excess(n, 1.0 - q, self.sampling, self.rates))
-                high += Fraction(noisy_excess(n, q, self.sampling, self.rates))
+                low -= Fraction(_noisy_excess(n, 1.0 - q, self.sampling, self.rates))
+                high += Fraction(_noisy_excess(n, q, self.sampling, self.rates))
             found.append((low, high))
         return found
 
@@ -537,10 +539,11 @@ def _noise_above(miss: float, rates: tuple[float, float]) -> float:
     positive = second / (first + second)
     if miss <= positive:
         return math.log(positive / miss) / first
-    return math.log((1.0 - miss) / (1.0 - positive)) / second
+    covered = max(1.0 - miss, _LEAST_COVERED)
+    return math.log(covered / (1.0 - positive)) / second
 
 
-def noisy_excess(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
+def _noisy_excess(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
     """h(n) - q n of the module's notes.
 
     Parameters
