@@ -543,6 +543,7 @@ def _noise_above(miss: float, rates: tuple[float, float]) -> float:
     return math.log(covered / (1.0 - positive)) / second
 
 
+@np.errstate(under="ignore")  # of noise that is next to nothing
 def _noisy_excess(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
     """h(n) - q n of the module's notes.
 
