@@ -1,6 +1,6 @@
 """How far `quantile(method="auto")` is from the best of our mechanisms, over a grid.
 
-Of no paper: ours. What "auto" goes by is in `dpq_fast.mechanisms.choice`.
+Of no paper: ours. What "auto" goes by is in `dpq_fast.privacy.choice`.
 """
 
 from __future__ import annotations

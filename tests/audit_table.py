@@ -1269,6 +1269,16 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
 # --- Groups
 
 
+def all_of_group(part_of: Callable) -> Callable:
+    """The part of a group, as if no record moved to another one."""
+
+    def part(**given: Any) -> privacy.parallel.Part:
+        own = part_of(**given | dict(neighbors="add-remove"))
+        return own._replace(neighbors=part_of(**given).neighbors)
+
+    return part
+
+
 def quantile_by_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors) | dict(
         bounds=(0, 1), domain=[(value, key) for value in (0, 1) for key in (0, 1)]
@@ -1283,6 +1293,21 @@ def quantile_by_cases(neighbors: str) -> Iterator[Case]:
         setting = "public keys" if public_by else "private keys"
         if method == "ind_exp":
             setting += ", permute-and-flip"
+        yield Case("quantile_by", neighbors, setting, run, mutants)
+    both = {stage: partial(all_of, stage=stage) for stage in ("pilot", "main")}
+    settings = [(False, dict(epsilon=32.0)), (True, dict(epsilon=16.0)), (False, dict(rho=8.0))]
+    for public_by, budget in settings if neighbors == "swap" else settings[:2]:
+        options = dict(q=0.5, groups=[0, 1], method="two_stage", expected_n=4, **budget)
+        run = exact("quantile_by", 4, public_by=public_by, **options, **form)
+        mutants = {}
+        if "epsilon" in budget:
+            fault = broken(run, privacy.two_stage, "calibrate", stages_of(**both))
+            mutants["each stage has all of the budget"] = fault
+        if neighbors == "swap" and not public_by:
+            mutants["one group charged"] = broken(run, privacy.quantile_by, "part_of", all_of_group)
+        setting = f"{'public' if public_by else 'private'} keys, two stages"
+        if "rho" in budget:
+            setting += ", rho"
         yield Case("quantile_by", neighbors, setting, run, mutants)
 
 

@@ -227,7 +227,7 @@ USUAL: dict[str, Any] = dict(
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), gaussian=Checked(False), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
-    selection_share=None,
+    selection_share=None, two_sided=Checked(False), composed=Checked(False),
     guess=RECORDS, records=[0, 3],
     array=COLUMN, quant=[0.2, 0.5], percent=50, axis=None, keepdims=False, random_state=1,
 )  # fmt: skip
@@ -287,6 +287,7 @@ OWN: dict[str, dict[str, Any]] = {
             ("unbounded_quantile", dict(resolution=None, dither=None, prior=None)),
         )
     },
+    "quantile_by, two_stage": PLAIN | dict(method="two_stage", dither=None),
     "quantile_by, agg_tree": PLAIN | dict(method="agg_tree", dither=None),
     **{
         f"{name}, selected": dict(groups=None, delta=1e-3, selection_share=0.5) | more

@@ -79,6 +79,9 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "csmooth, prior": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS, **PRIOR),
     "quantile, prior": of_column(dpq.quantile, **LEVELS, **PRIOR),
     "quantile_by, prior": lambda x, rng, **more: grouped(x, rng, **PRIOR | more),
+    "quantile_by, two stages": lambda x, rng, **more: grouped(
+        x, rng, **dict(method="two_stage", expected_n=100) | more
+    ),
     "agg_tree, prior": of_column(dpq.agg_tree, height=2, branching=4, **LEVELS, **PRIOR),
     "cdf, prior": of_column(curve, epsilon=1.0, bins=16, **BOUNDS, **PRIOR),
     "cdf, adaptive, prior": of_column(

@@ -96,7 +96,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         },
         "ind_exp": {"intervals"},
         "joint_exp": {"intervals"},
-        "quantile": {"choice", "registry", "unbounded_quantile"},
+        "quantile": {"registry", "unbounded_quantile"},
         "quantile_by": {"grouping", "ind_exp", "intervals", "quantile"},
         "two_stage": {"agg_tree", "ind_exp", "intervals", "joint_exp"},
         "unbounded_quantile": {"intervals"},

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._prepared import Prepared
 from dpq_fast.audit.neighbors import DataSet
 from dpq_fast.data.key_counts import count_keys
 from dpq_fast.data.lattice import Lattice
@@ -27,7 +28,8 @@ from dpq_fast.mechanisms.above_threshold import above_threshold_law
 from dpq_fast.mechanisms.clipping import Clip, Clipping, NoisyTerm
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
-from dpq_fast.mechanisms.quantile_by import method_of
+from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.two_stage import two_stage_law
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP
@@ -245,56 +247,71 @@ def by_group(
     columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None
 ) -> list[Table]:
     """Laws of `quantile_by`: one of its mechanism for each group, independent."""
-    levels, groups = Levels(parameters["q"]), list(parameters["groups"])
-    spent = privacy.quantile_by.calibrate(
-        levels,
-        epsilon=parameters["epsilon"],
-        neighbors=parameters["neighbors"],
-        max_contributions=parameters.get("max_contributions", 1),
-        public_by=parameters.get("public_by", False),
-        method=method_of(parameters.get("method"), parameters.get("dither")),
-    )
-    if not isinstance(spent, privacy.quantile_by.Calibration):
-        raise ValueError("method must be 'ind_exp' for one level, or 'joint_exp', to have a law")
-    by_depth = spent.method == IND_EXP
-    if by_depth:
-        parameters = parameters | {"dither": False}
-    lattice = _lattice_of(parameters)
-    if lattice is not None and lattice.bits:
-        raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
+    groups = list(parameters["groups"])
+    spent: Any = Prepared.of(quantile_by, [], [], **parameters).spent
     form: dict[str, Any] = {
         name: parameters.get(name) for name in ("bounds", "resolution", "dither", "prior")
     }
+    law_of: Callable[[NDArray[Any]], Table]
+    if spent.method == "two_stage":
+        if outputs is not None:
+            raise ValueError(
+                "outputs must be left out for two_stage, which are those of both stages"
+            )
+        part = spent.part
+        own = form | dict(q=parameters["q"], neighbors=part.neighbors, **part.given())
+        own["expected_n"] = parameters.get("expected_n")
+
+        def law_of(values: NDArray[Any]) -> Table:
+            (table,) = in_stages(two_stage_law, [values], own, None)
+            return {(*told, *np.ravel(o).tolist()): p for (told, o), p in table.items()}
+    else:
+        law_of = _at_rate(spent, parameters["q"], form)
+    known: dict[tuple[Any, ...], Table] = {}
+    tables = []
+    for values, keys in columns:
+        log_prob = np.zeros(1)
+        each: list[Any] = []
+        for group in groups:
+            inside = values[np.array([key == group for key in keys], dtype=bool)]
+            one = tuple(inside.tolist())
+            if one not in known:
+                known[one] = law_of(inside)
+            each.append(known[one])
+            log_prob = np.add.outer(log_prob, list(known[one].values())).ravel()
+        labels = [hashable(o) for o in product(*each)]
+        tables.append(restricted_to(dict(zip(labels, log_prob.tolist(), strict=True)), outputs))
+    return tables
+
+
+def _at_rate(spent: Any, q: Any, form: dict[str, Any]) -> Callable[[NDArray[Any]], Table]:
+    """The law of JointExp, or of permute-and-flip, on the records of a group."""
+    if not isinstance(spent, privacy.quantile_by.Calibration):
+        raise ValueError(
+            "method must be 'ind_exp' for one level, 'joint_exp' or 'two_stage', to have a law"
+        )
+    levels, by_depth = Levels(q), spent.method == IND_EXP
+    if by_depth:
+        form = form | {"dither": False}
+    lattice = _lattice_of(form)
+    if lattice is not None and lattice.bits:
+        raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
     lattice = _given(lattice)
     singles = [
         levels.restore(lattice.decode(np.array(points)))
         for points in _tuples(range(lattice.points), levels.m)
     ]
-    labels = [hashable(o) for o in product(map(hashable, singles), repeat=len(groups))]
-    known: dict[tuple[Any, ...], NDArray[np.float64]] = {}
 
-    def law_of(values: NDArray[Any]) -> NDArray[np.float64]:
-        key = tuple(values.tolist())
-        if key not in known:
-            sample = Sample.of(values, **form)
-            order, q = sample.order(), levels.values
-            law: IndExpLaw | JointExpLaw = JointExpLaw(
-                sample, levels, PathLaw(order, q, spent.rate)
-            )
-            if by_depth:
-                by_depths = [DepthLaw(order, float(q[0]), spent.rate, flip=True)]
-                law = IndExpLaw(sample, levels, by_depths, sample.lattice)
-            known[key] = np.array([law.log_prob(output) for output in singles])
-        return known[key]
+    def law_of(values: NDArray[Any]) -> Table:
+        sample = Sample.of(values, **form)
+        order, q = sample.order(), levels.values
+        law: IndExpLaw | JointExpLaw = JointExpLaw(sample, levels, PathLaw(order, q, spent.rate))
+        if by_depth:
+            by_depths = [DepthLaw(order, float(q[0]), spent.rate, flip=True)]
+            law = IndExpLaw(sample, levels, by_depths, sample.lattice)
+        return {hashable(output): law.log_prob(output) for output in singles}
 
-    tables = []
-    for values, keys in columns:
-        log_prob = np.zeros(1)
-        for group in groups:
-            inside = np.array([key == group for key in keys], dtype=bool)
-            log_prob = np.add.outer(log_prob, law_of(values[inside])).ravel()
-        tables.append(restricted_to(dict(zip(labels, log_prob.tolist(), strict=True)), outputs))
-    return tables
+    return law_of
 
 
 def halts(

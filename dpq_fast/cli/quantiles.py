@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 import dpq_fast as dpq
+from dpq_fast._prepared import Prepared
 from dpq_fast.cli import options
 from dpq_fast.cli.calls import (
     Call,
@@ -25,11 +26,10 @@ from dpq_fast.cli.calls import (
 from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer
 from dpq_fast.data.units import Time, in_unit, placed
-from dpq_fast.mechanisms.quantile import choose_method, value_epsilon
-from dpq_fast.mechanisms.quantile_by import method_of
+from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.privacy.choice import value_epsilon
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 
 UNBOUNDED = "unbounded_quantile"
 MEDIAN = "median"
@@ -132,16 +132,15 @@ def _release(
         nonlocal chosen
         asked = call.public | call.budget | place | ends | intervals._asdict()
         x = call.table[column]
-        m = Levels(q).m
         if by_group:
             given = None if method == "auto" else method
-            chosen = method_of(given, dither, call.public["accountant"]) or (
-                IND_EXP if m == 1 else JOINT_EXP
-            )
             if expected_n is not None:
                 asked["expected_n"] = expected_n
             asked |= call.grouped(privacy, grouping.public_by)
-            return dpq.quantile_by(x, q=q, method=given, **asked)
+            made = Prepared.of(dpq.quantile_by, x, q=q, method=given, **asked)
+            spent: Any = made.spent
+            chosen = getattr(spent, "release", spent).method
+            return made.run(asked["accountant"], asked["rng"])
         rows = call.rows if expected_n is None else expected_n
         if rows is not None:
             asked["expected_n"] = rows

@@ -124,7 +124,7 @@ def describe(
     covers : {"sample", "population"}, default "sample"
         As in `quantile`; counts cover the rows at hand.
     expected_n : int, optional
-        About how many rows there are, as in `quantile`.
+        About how many rows there are, as in `quantile`; or each group has, as in `quantile_by`.
     accountant : Accountant, optional
         Charged once, with the sum of the parts; refuses before a record is read.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional

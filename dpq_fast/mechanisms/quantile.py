@@ -17,10 +17,10 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.prior import MOST_POINTS
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
-from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.budgets import resolve_epsilon
+from dpq_fast.privacy.choice import most_accurate, value_epsilon
 from dpq_fast.privacy.intervals import Request, epsilon_within
 from dpq_fast.privacy.levels import Levels, check_number
 from dpq_fast.privacy.relations import relation_of
@@ -97,23 +97,6 @@ def default_prior(
     _, lattice = Lattice.between(bounds, resolution, None, None)
     weighable = lattice is not None and lattice.points <= MOST_POINTS
     return _checks.SCALE_FREE if weighable else None
-
-
-def value_epsilon(
-    epsilon: float | None,
-    request: Request | None,
-    levels: Levels,
-    neighbors: str,
-    max_contributions: int,
-    expected_n: int | None,
-) -> float | None:
-    """What is left of an epsilon for the values, beside intervals."""
-    if epsilon is None or request is None:
-        return epsilon
-    person = neighbors, max_contributions
-    request = privacy.intervals.with_share(request, levels, epsilon, None, *person, expected_n)
-    own: float = privacy.intervals.split(request, epsilon, 0.0, None, *person)[0]["epsilon"]
-    return own
 
 
 def expected_rows(
@@ -372,7 +355,7 @@ def quantile(
     pilot costs next to nothing. Where lattice points are so few that each can have a leaf,
     "agg_tree" answers several levels near an end, too, if its expected error is smaller.
 
-    The expected errors (`dpq_fast.mechanisms.choice.expected_errors`) are formulas in the number m
+    The expected errors (`dpq_fast.privacy.choice.expected_errors`) are formulas in the number m
     of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
     "swap" and on a fine lattice "joint_exp" is chosen up to 19 levels for n epsilon = 1,000 and up
     to 83 for 10,000; beyond, "two_stage". For 100,000 it is chosen up to 183, and beyond

@@ -135,11 +135,12 @@ def quantile_by(
         The promise that the keys of all records are public, so that "swap" replaces a record's
         value and never its key. Under "add-remove" it makes no difference. Public.
     method : str, optional
-        The mechanism in each group: "ind_exp", "joint_exp", "approx_quantiles",
+        The mechanism in each group: "ind_exp", "joint_exp", "approx_quantiles", "two_stage",
         "unbounded_quantile", "agg_tree" or "csmooth". Default: "ind_exp" for one level, which is
         more accurate; "joint_exp" for several, where one is to be dithered, and if `accountant`
         composes by "zcdp", since its releases add up to less; "approx_quantiles" for several and a
-        `rho`. Public.
+        `rho`. Where `expected_n` is given, "two_stage", "approx_quantiles" or "agg_tree" instead,
+        if `quantile` would take that for a group. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
@@ -171,7 +172,8 @@ def quantile_by(
     confidence, covers, interval_share : optional
         For intervals, as in `quantile`; each covers by itself. Public.
     expected_n : int, optional
-        About how many records a group has, for intervals and for "agg_tree". Default: 10,000.
+        About how many records a group has, chosen without looking at `x` and `by`: for intervals,
+        "two_stage" and "agg_tree", which take 10,000 by default, and for the default of `method`.
         Public.
     selection_share : float, optional
         The share of `epsilon` that selects the keys, strictly between 0 and 1, for ``groups=None``.
@@ -200,13 +202,18 @@ def quantile_by(
 
     See Also
     --------
-    joint_exp, ind_exp : The mechanisms, on one sample.
+    joint_exp, ind_exp, two_stage : The mechanisms, on one sample.
 
     Notes
     -----
     **Mechanism.** For one level permute-and-flip by depth, as `ind_exp` does it, for several
     `joint_exp` [1]_, on the records of each group, all on one lattice. Other methods as on one
-    sample, group by group; so are "ind_exp" for several levels, a `delta` or a `rho`.
+    sample, group by group; so are "ind_exp" for several levels, a `delta` or a `rho`. With
+    "two_stage" each group has a pilot of its own, and a lattice and a prior by what it said.
+
+    How many records a group has is private, and no public fact says it but `expected_n`. Give that
+    where a level is near an end, or where levels are many (`quantile` says what that is, with the
+    budget that a group has): without it the 99th percentile of a group is drawn by "ind_exp".
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, or (`epsilon`, `delta`)-DP, or `rho`-zCDP,
     always the total of the call.
@@ -243,7 +250,8 @@ def quantile_by(
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 1,024 groups), then O(m n + n log² n) for a group of n
     records; groups of more than 20,000 / m records cost what the mechanism does on one sample, with
-    `counts` what it costs for their rows. Keys that are strings are looked up among `groups`,
+    `counts` what it costs for their rows. A group of 100 records takes less than .03 ms; with a
+    `prior` some .3 ms, and by "two_stage" 2 ms. Keys that are strings are looked up among `groups`,
     with 4 more bytes per row; those of a list, or of objects of NumPy or pandas, by one thread.
 
     References
@@ -269,6 +277,15 @@ def quantile_by(
     names = Groups([] if groups is None else groups)
     threads = _checks.check_workers(workers)
     dither = dither if dither is None else _checks.check_flag("dither", dither)
+    if groups is None and (isinstance(bounds, Mapping) or _is_table(bounds)):
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
+    own_bounds = bounds_by_group(bounds, names)
+    pairs = [bounds] if own_bounds is None else own_bounds
+    place = dict[str, Any]()
+    if method is None and dither:
+        method = JOINT_EXP if rho is None else None
+    elif method is None and expected_n is not None:
+        place = _place(pairs, resolution, prior)
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
@@ -277,12 +294,14 @@ def quantile_by(
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
-        method=method if rho is not None else method_of(method, dither, accountant),
+        method=method,
         confidence=confidence,
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        composed=isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp",
         selection_share=selection_share,
+        **place,
     )
     spent: Any = calibration
     if isinstance(calibration, privacy.kept_groups.Calibration):
@@ -290,9 +309,6 @@ def quantile_by(
         epsilon = spent.epsilon
     if spent.method == IND_EXP:
         dither = no_dither(dither)
-    if groups is None and (isinstance(bounds, Mapping) or _is_table(bounds)):
-        raise ValueError("bounds must be one pair, or none, where no groups are given")
-    own_bounds = bounds_by_group(bounds, names)
     release: _Release | _OneByOne
     if isinstance(spent, PartCalibration) or own_bounds is not None:
         part = privacy.parallel.part_of(
@@ -317,7 +333,6 @@ def quantile_by(
             **asked,
             **method_options,
         )
-        pairs = [bounds] if own_bounds is None else own_bounds
         release = _OneByOne(levels, pairs, own_bounds is None, confidence is not None, options)
     else:
         for name in method_options:
@@ -342,12 +357,6 @@ def quantile_by(
     return Prepared(calibration, draw, "quantile_by")
 
 
-def method_of(method: str | None, dither: bool | None, accountant: Any = None) -> str | None:
-    """The mechanism, by public arguments; None if the number of levels decides."""
-    composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
-    return JOINT_EXP if method is None and (dither or composed) else method
-
-
 # Releases
 
 
@@ -370,6 +379,19 @@ def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | N
     else:
         return None
     return [tuple(pair) if isinstance(pair, list) else pair for pair in pairs]
+
+
+def _place(pairs: list[Any], resolution: float | None, prior: Any) -> dict[str, Any]:
+    """What a choice of a mechanism goes by: points of the bounds, and whether 0 is inside."""
+    places = [
+        Lattice.between(pair, resolution, None, prior)
+        for pair in dict.fromkeys(map(_hashable, pairs))
+    ]
+    points = [lattice.points for _, lattice in places if lattice is not None]
+    return dict(
+        points=max(points, default=None),
+        two_sided=any(low < 0.0 < high for (low, high), _ in places),
+    )
 
 
 def _is_table(bounds: Any) -> bool:

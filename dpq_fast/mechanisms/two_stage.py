@@ -306,6 +306,7 @@ def two_stage(
     --------
     joint_exp : One stage, which is better where bounds are good and levels few.
     quantile : Takes two stages where they are expected to be better.
+    quantile_by : Of each group, by its own pilot.
 
     Notes
     -----

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast._prepared import Prepared
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.sample import Sample
@@ -19,7 +20,7 @@ from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.mechanisms.quantile import choose_method, default_prior
-from dpq_fast.mechanisms.quantile_by import method_of
+from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.two_stage import two_stage_law
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile_law
 from dpq_fast.orders.counted import CountedOrder
@@ -49,7 +50,7 @@ NEGLIGIBLE = 1e-8
 
 
 class Settings(NamedTuple):
-    """The arguments of a release of quantiles, checked."""
+    """The arguments of a release of quantiles, checked; `public_by` is None without groups."""
 
     levels: Levels
     bounds: tuple[float, float] | None
@@ -59,6 +60,7 @@ class Settings(NamedTuple):
     prior: Any
     neighbors: str
     max_contributions: int
+    public_by: bool | None
     expected_n: int | None
     guess: Guess
     automatic: bool
@@ -91,11 +93,17 @@ class Quantiles:
             settings.releases, self._places.size, settings.guesses
         )
         self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
+        self._person = dict[str, Any](
+            neighbors=settings.neighbors, max_contributions=settings.max_contributions
+        )
         self._expected_n = settings.expected_n or n
-        self._person: dict[str, Any] = {
-            "neighbors": settings.neighbors,
-            "max_contributions": settings.max_contributions,
-        }
+        if settings.public_by is not None:
+            # of the release in each group, which has its part of the budget, and no public number
+            part = privacy.parallel.part_of(
+                epsilon=1.0, public_by=settings.public_by, **self._person
+            )
+            self._person = dict(neighbors=part.neighbors, max_contributions=1)
+            self._expected_n = settings.expected_n or privacy.agg_tree.DEFAULT_N
 
     def methods(self, method: str, epsilon: float) -> list[str]:
         """Those that are predicted at an epsilon."""
@@ -127,21 +135,33 @@ class Quantiles:
         chosen = method == self._chosen(epsilon)
         return Row(epsilon, method, chosen, None, self._n, *summary(outcomes, level))
 
-    def group_row(self, epsilon: float, public_by: bool, level: float) -> Row:
+    def group_row(self, epsilon: float, method: str, level: float) -> Row:
         """The errors in a group of `quantile_by`."""
-        calibration = privacy.quantile_by.calibrate(
-            self._settings.levels,
+        settings = self._settings
+        spent: Any = Prepared.of(
+            quantile_by,
+            [],
+            [],
+            settings.levels.values,
+            groups=[0],
             epsilon=epsilon,
-            public_by=public_by,
-            method=method_of(None, self._settings.dither),
-            **self._person,
-        )
-        assert isinstance(calibration, privacy.quantile_by.Calibration)  # of an epsilon
-        if calibration.method == privacy.quantile_by.IND_EXP:
-            outcomes = self._of_one(calibration.rate, True)
+            bounds=settings.bounds,
+            neighbors=settings.neighbors,
+            public_by=settings.public_by,
+            method=None if method == "auto" else method,
+            resolution=settings.resolution,
+            dither=settings.dither,
+            prior=settings.prior,
+            max_contributions=settings.max_contributions,
+            expected_n=settings.expected_n,
+        ).spent
+        if isinstance(spent, privacy.quantile_by.PartCalibration):
+            outcomes = getattr(self, f"_by_{spent.method}")(spent.part.epsilon)
+        elif spent.method == privacy.quantile_by.IND_EXP:
+            outcomes = self._of_one(spent.rate, True)
         else:
-            outcomes = self._of_paths(calibration.rate)
-        return Row(epsilon, calibration.method, True, None, self._n, *summary(outcomes, level))
+            outcomes = self._of_paths(spent.rate)
+        return Row(epsilon, spent.method, True, None, self._n, *summary(outcomes, level))
 
     @cached_property
     def _samples(self) -> list[PublicSample]:
@@ -235,7 +255,8 @@ class Quantiles:
         counts = np.zeros((self._count, most), dtype=np.int64)
         for own, sample in zip(counts, self._samples, strict=True):
             own[: leaves.size] = np.diff(sample.counts_below(shares), prepend=0, append=self._n)
-        trees = Trees(calibration, leaves, self._n if calibration.relation.n_is_public else None)
+        known = calibration.relation.n_is_public and settings.public_by is None
+        trees = Trees(calibration, leaves, self._n if known else None)
         drawn = trees.quantiles(counts, self._draws, settings.levels.values, public_rng(2))
         return self._outcomes(lambda i, _: drawn[i])
 

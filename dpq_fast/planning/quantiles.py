@@ -83,7 +83,8 @@ def plan(
     expected_n : int, optional
         As it will be given to `quantile`, whose choice of a method, and of a tree's shape, goes by
         it. Default: as there for an array, that is, n under "swap", where the number of rows is
-        public, else 10,000. `agg_tree` itself, and tables, take 10,000 for any relation.
+        public, else 10,000. `agg_tree` itself, and tables, take 10,000 for any relation. Of groups
+        about how many each has, as it will be given to `quantile_by`; else the default there.
     groups : mapping or sequence of int, optional
         Public guesses at the numbers of records of groups, at least 1, by name or in order: a plan
         for `quantile_by`, with a row for each group. All have the same guess at their records.
@@ -176,12 +177,13 @@ def plan(
     max_contributions = _checks.check_max_contributions(max_contributions)
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)
-    elif not relation.n_is_public:
+    elif groups is None and not relation.n_is_public:
         expected_n = privacy.agg_tree.DEFAULT_N  # what `quantile` takes
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else sizes_of(groups, n)
     if groups is not None:
-        if method not in ("auto", "joint_exp"):
-            raise ValueError(f"method must be 'auto' or 'joint_exp' for groups, got {method!r}")
+        if method not in ("auto", "joint_exp", "two_stage"):
+            known = "'auto', 'joint_exp' or 'two_stage'"
+            raise ValueError(f"method must be {known} for groups, got {method!r}")
         if bounds is None:
             raise ValueError("bounds must be given for groups")
     public_by = _checks.check_flag("public_by", public_by)
@@ -197,6 +199,7 @@ def plan(
             prior,
             neighbors,
             max_contributions,
+            None if groups is None else public_by,
             expected_n,
             one_guess,
             groups is None and method in ("auto", "all"),
@@ -213,7 +216,7 @@ def plan(
                     one.row(budget, name, request.level) for name in one.methods(method, budget)
                 ]
             found = {
-                size: one.group_row(budget, public_by, request.level)
+                size: one.group_row(budget, method, request.level)
                 for size, one in predictors.items()
             }
             return [
@@ -225,7 +228,7 @@ def plan(
 
     records = f"n = {sum(sizes):,}" + ("" if names is None else f" in {len(names):,} groups")
     what = "quantile" if names is None else "quantile_by"
-    told = expected_n if names is None and levels.m > 1 else None
+    told = expected_n if names is not None or levels.m > 1 else None
     place = between(bounds) + ("" if told is None else f", expected_n {told:,}")
     title = (
         f"Predicted errors of {what}: {counted(levels.m, 'level')}, {records}, neighbors "

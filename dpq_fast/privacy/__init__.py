@@ -168,7 +168,9 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         keys and `q` given as little as half of it; for method "joint_exp" `epsilon` is also the
         range, and permute-and-flip ("ind_exp", the default for one level) has none. By other
         methods, and with a `delta` or a `rho`, the budget itself. Takes `public_by`, `method` and
-        `selection_share`, which stands for a selection of keys: then (`epsilon`, `delta`).
+        `selection_share`, which stands for a selection of keys: then (`epsilon`, `delta`). And for
+        the default method with an `expected_n` the most `points` of the groups, and whether bounds
+        are `two_sided`; with an accountant of composition "zcdp" add ``composed=True``.
         "approx_quantiles": pure `epsilon` and the rho that its steps add up to, or the other way
         round (`privacy.approx_quantiles`). Takes `base` and `split`.
         "unbounded_quantile": the same, by one search, two, or a recursion of them

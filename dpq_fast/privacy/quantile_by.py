@@ -2,6 +2,29 @@ r"""Groups: JointExp, or for one level permute-and-flip, in each group of `quant
 
 Other mechanisms, and all of them with a delta or for a rho, are released group by group, each with
 a part of the budget (`privacy.parallel`).
+
+**Two stages in each group.** A pilot of a group is drawn from its records alone, and what its
+answers make, a lattice and a prior, goes into the second stage of that group and of no other. So
+pilot and second stage are one release of the records of their group, which guarantees its part of
+the budget by adaptive composition within the group (`privacy.two_stage`): what is split between
+them is the part, not the budget of the call. And `privacy.parallel` asks for nothing but the
+guarantee of each release, and that they draw independently of each other:
+
+- *One* record more or less changes the joint law of one group, by the part.
+- *Same*: a record that is replaced within a group changes that of one group, by the part under
+  "swap" where keys are public; else by two steps of the part under "add-remove", which add up to
+  the budget.
+- *Moved*: a record that leaves a group changes pilot and second stage there by a removal, and those
+  of the group that it comes into by an addition: each by its part under "add-remove", which is
+  half of epsilon, or a quarter of rho. With a share s for pilots these lose
+  :math:`s \epsilon / 2` in each of both groups, and the second stages
+  :math:`(1 - s) \epsilon / 2`: :math:`\epsilon` in all.
+
+How a group is split follows from its part, the levels and `expected_n`, which are public, and is
+the same for all; how many records a group has decides nothing.
+
+**The default** with an `expected_n` is what `choice.most_accurate` says of a release with the part
+and the relation of a group. It goes by nothing else than this call's public arguments.
 """
 
 from __future__ import annotations
@@ -20,6 +43,7 @@ from dpq_fast._checks import (
 )
 from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
+from dpq_fast.privacy.choice import most_accurate, value_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, split, with_share
@@ -31,8 +55,10 @@ from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
 
 IND_EXP, JOINT_EXP = METHODS = ("ind_exp", "joint_exp")
 # Released with a part of the budget; and those of all that are calibrated for a rho.
-IN_PARTS = ("approx_quantiles", "unbounded_quantile", "agg_tree", "csmooth")
+IN_PARTS = ("approx_quantiles", "two_stage", "unbounded_quantile", "agg_tree", "csmooth")
 FOR_RHO = (IND_EXP, *IN_PARTS)
+# Those that go by about how many records there are, with intervals and without.
+BY_NUMBER = ("two_stage", "agg_tree")
 
 
 class Calibration(NamedTuple):
@@ -116,6 +142,9 @@ def calibrate(
     covers: str = SAMPLE,
     interval_share: float | None = None,
     expected_n: int | None = None,
+    points: int | None = None,
+    two_sided: bool = False,
+    composed: bool = False,
     selection_share: float | None = None,
 ) -> Calibration | PartCalibration | kept_groups.Calibration:
     r"""What the mechanism in each group may spend, for a budget in total.
@@ -137,6 +166,12 @@ def calibrate(
         The mechanism in each group, as in `quantile_by`. Default: by the number of levels.
     confidence, covers, interval_share, expected_n
         As in `quantile_by`. Intervals need `q`.
+    points, two_sided
+        Of the bounds, for the default with an `expected_n`, as for `choice.most_accurate`: the most
+        of the groups, and whether they are of any.
+    composed : bool, default False
+        Whether the default is for an accountant that composes by "zcdp", to which JointExp adds
+        less than permute-and-flip.
     selection_share : float, optional
         Of the selection of keys, which takes all of `delta`. None where groups are given.
 
@@ -186,6 +221,9 @@ def calibrate(
                 covers=covers,
                 interval_share=interval_share,
                 expected_n=expected_n,
+                points=points,
+                two_sided=two_sided,
+                composed=composed,
             ),
             selection_share,
             epsilon=epsilon,
@@ -198,8 +236,24 @@ def calibrate(
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
     single = levels is None or levels.m == 1
+    request = Request.of(confidence, covers, interval_share)
     if method is None:
-        method = IND_EXP if single else JOINT_EXP if rho is None else "approx_quantiles"
+        resolve_epsilon(epsilon, rho)  # refuses two of them, and none
+        method = _default(
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            request=request,
+            expected_n=expected_n if check_delta(delta) == 0.0 else None,
+            points=points,
+            two_sided=two_sided,
+            composed=composed,
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+        )
+        if request is None and method not in BY_NUMBER:
+            expected_n = None  # which the choice went by
     check_choice("method", method, (*METHODS, *IN_PARTS))
     several = method == IND_EXP and not single
     if method in IN_PARTS or several or rho is not None or check_delta(delta) > 0.0:
@@ -208,7 +262,7 @@ def calibrate(
             epsilon,
             delta,
             rho,
-            Request.of(confidence, covers, interval_share),
+            request,
             expected_n,
             neighbors=neighbors,
             max_contributions=k,
@@ -216,7 +270,6 @@ def calibrate(
         )
     resolve_epsilon(epsilon, rho)  # refuses none
     epsilon = check_epsilon(epsilon)
-    request = Request.of(confidence, covers, interval_share)
     if request is not None:
         if levels is None:
             raise ValueError("q must be given with a confidence, got None")
@@ -265,6 +318,40 @@ def calibrate(
     return Calibration(rate, epsilon, rho, method, relation)
 
 
+def _default(
+    levels: Levels | None,
+    *,
+    epsilon: float | None,
+    rho: float | None,
+    request: Request | None,
+    expected_n: int | None,
+    points: int | None,
+    two_sided: bool,
+    composed: bool,
+    **person: Any,
+) -> str:
+    """The mechanism where none is named, by public facts."""
+    if levels is not None and expected_n is not None:
+        part = part_of(epsilon=epsilon, rho=rho, **person)
+        n = check_count("expected_n", expected_n)
+        own = value_epsilon(part.epsilon, request, levels, part.neighbors, 1, n)
+        chosen = most_accurate(
+            levels,
+            relation_of(part.neighbors),
+            epsilon=resolve_epsilon(own, part.rho),
+            n=n,
+            points=points,
+            two_sided=two_sided,
+            rho=rho is not None,
+        )
+        if chosen in IN_PARTS:
+            return chosen
+    single = levels is None or levels.m == 1
+    if rho is None:
+        return IND_EXP if single and not composed else JOINT_EXP
+    return IND_EXP if single else "approx_quantiles"
+
+
 def _in_parts(
     method: str,
     epsilon: float | None,
@@ -287,7 +374,7 @@ def _in_parts(
         raise ValueError("confidence must be left out for method 'csmooth'")
     if expected_n is not None:
         check_count("expected_n", expected_n)
-        if request is None and method != "agg_tree":
+        if request is None and method not in BY_NUMBER:
             raise ValueError("expected_n must be left out without a confidence, got one")
     part = part_of(epsilon=epsilon, delta=delta, rho=rho, **person)
     budget = None if epsilon is None else check_epsilon(epsilon)

@@ -15,7 +15,13 @@ from dpq_fast._checks import check_flag
 from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
+from dpq_fast.privacy.quantile_by import (
+    BY_NUMBER,
+    IND_EXP,
+    JOINT_EXP,
+    Calibration,
+    PartCalibration,
+)
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.answers import GroupQuantiles
@@ -29,12 +35,14 @@ from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, compared, frame_names, in_order, rows_of
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.sample import check_form, check_records, kept_records, placed
+from dpq_fast.reference.two_stage import two_stage
 from dpq_fast.reference.unbounded_quantile import unbounded_quantile
 
 RELEASES: dict[str, Callable[..., Any]] = dict(
     joint_exp=joint_exp,
     ind_exp=ind_exp,
     approx_quantiles=approx_quantiles,
+    two_stage=two_stage,
     unbounded_quantile=unbounded_quantile,
     agg_tree=agg_tree,
     csmooth=csmooth,
@@ -93,10 +101,16 @@ selection_share, **method_options
     levels = Levels(q)
     selection_share = privacy.kept_groups.share_of(groups, selection_share)
     names = Keys([] if groups is None else groups)
-    composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
+    by_group = isinstance(bounds, Mapping) or np.ndim(bounds) == 2
+    if by_group and groups is None:
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
+    pairs = bounds_of(bounds, names) if by_group else [bounds]
     dithered = dither is not None and check_flag("dither", dither)
-    if method is None and rho is None and (dithered or composed):
-        method = JOINT_EXP
+    places = []
+    if method is None and dithered:
+        method = JOINT_EXP if rho is None else None
+    elif method is None and expected_n is not None:
+        places = [Lattice.between(pair, resolution, None, prior) for pair in pairs]
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
@@ -110,16 +124,15 @@ selection_share, **method_options
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        points=max((each.points for _, each in places if each is not None), default=None),
+        two_sided=any(low < 0.0 < high for (low, high), _ in places),
+        composed=isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp",
         selection_share=selection_share,
     )
     spent: Any = calibration
     if isinstance(calibration, privacy.kept_groups.Calibration):
         spent, delta = calibration.release, 0.0
         epsilon = spent.epsilon
-    by_group = isinstance(bounds, Mapping) or np.ndim(bounds) == 2
-    if by_group and groups is None:
-        raise ValueError("bounds must be one pair, or none, where no groups are given")
-    pairs = bounds_of(bounds, names) if by_group else [bounds]
     check_records(x, nan_policy)
     columns, counts = in_order(x, split(by) if groups is None else names.check(by), counts)
     release: Callable[..., Any]
@@ -137,7 +150,7 @@ selection_share, **method_options
         n = DEFAULT_N if expected_n is None else expected_n
         if confidence is not None:
             options |= dict(confidence=confidence, covers=covers, interval_share=interval_share)
-        if confidence is not None or spent.method == "agg_tree":
+        if confidence is not None or spent.method in BY_NUMBER:
             options |= dict(expected_n=n)
         release = partial(one_sample, spent.method, levels, options)
         for pair in set(pairs):  # refuses all that is public

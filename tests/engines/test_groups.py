@@ -79,6 +79,14 @@ RELEASES = {
     "continuous": (dpq.quantile_by, dict(q=[0.2, 0.7], resolution=0, **BOUNDS)),
     "prior": (dpq.quantile_by, dict(q=0.5, prior="log", bounds=(1, 100), epsilon=1.0)),
     "agg_tree": (dpq.quantile_by, dict(q=[0.2, 0.7], method="agg_tree", **BOUNDS)),
+    "two_stage": (
+        dpq.quantile_by,
+        dict(q=[0.2, 0.7], method="two_stage", expected_n=50, **BOUNDS),
+    ),
+    "two_stage, interval": (
+        dpq.quantile_by,
+        dict(q=0.99, expected_n=500, confidence=0.9, **BOUNDS),
+    ),
     "csmooth": (dpq.quantile_by, dict(q=0.5, method="csmooth", rho=0.5, bounds=(0, 100))),
     "unbounded": (dpq.quantile_by, dict(q=0.9, method="unbounded_quantile", epsilon=1.0)),
 }

@@ -44,6 +44,10 @@ RELEASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "sum": (dpq.sum, dict(epsilon=1.0)),
     "mean, public clip": (dpq.mean, dict(epsilon=1.0, **BOUNDS)),
     "quantile_by": (dpq.quantile_by, GROUPS | LEVELS),
+    "quantile_by, two stages": (
+        dpq.quantile_by,
+        GROUPS | LEVELS | dict(method="two_stage", expected_n=50),
+    ),
     "quantile_by, trees": (dpq.quantile_by, GROUPS | LEVELS | dict(method="agg_tree")),
     "count_by": (dpq.count_by, GROUPS),
     "sum_by": (dpq.sum_by, GROUPS),

@@ -10,8 +10,8 @@ from conftest import Untouchable
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.mechanisms.choice import expected_errors
 from dpq_fast.mechanisms.quantile import METHODS, choose_method
+from dpq_fast.privacy.choice import expected_errors
 from dpq_fast.privacy.relations import relation_of
 
 

@@ -33,6 +33,7 @@ from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups_release, groups_scatter
 from dpq_fast._prepared import Prepared
 from dpq_fast.data import key_columns, keys, public_keys
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
@@ -417,6 +418,67 @@ def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, m
     assert charged([0.2, 0.5], method="ind_exp") is None
 
 
+WIDE = dict(bounds=(1, 1e5), epsilon=2.0, expected_n=1_000)
+TOLD: dict[str, tuple] = {
+    "near an end": (0.99, {}, "two_stage"),
+    "near an end, with intervals": ([0.5, 0.99], dict(confidence=0.9), "two_stage"),
+    "near an end, rho": (0.99, dict(epsilon=None, rho=0.5), "two_stage"),
+    "near an end, zcdp": (0.99, dict(composed=True), "two_stage"),
+    "not near an end": (0.5, {}, "ind_exp"),
+    "not near an end, zcdp": (0.5, dict(composed=True), "joint_exp"),
+    "near an end for half the budget": (0.99, dict(public_by=True), "ind_exp"),
+    "many records": (0.99, dict(expected_n=100_000), "ind_exp"),
+    "few records": (0.99, dict(expected_n=50), "ind_exp"),
+    "few levels": ([0.25, 0.5, 0.75], {}, "joint_exp"),
+    "several levels, rho": ([0.25, 0.75], dict(epsilon=None, rho=0.5), "approx_quantiles"),
+    "many levels": (np.arange(1, 60) / 60, {}, "two_stage"),
+    "few points": ([0.5, 0.99], dict(bounds=(0, 9), resolution=1), "agg_tree"),
+    "no lattice": (0.99, dict(resolution=0), "ind_exp"),
+    "both signs": (0.5, dict(bounds=(-9, 9), expected_n=10_000), "two_stage"),
+    "both signs, of one group": (
+        0.5,
+        dict(bounds={0: (1, 9), 1: (-9, 9)}, expected_n=10_000),
+        "two_stage",
+    ),
+    "selected": (0.99, dict(groups=None, delta=1e-6), "two_stage"),
+    "delta": (0.99, dict(delta=1e-6), "ind_exp"),
+    "delta, with intervals": (0.99, dict(delta=1e-6, confidence=0.9), "ind_exp"),
+    "dither": (0.99, dict(dither=True, confidence=0.9), "joint_exp"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_quantile_by_goes_by_how_many_records_a_group_is_said_to_have(
+    implementation, name, monkeypatch
+):
+    """As `quantile` of a group does; what is charged is what the guarantee states."""
+    q, options, method = TOLD[name]
+    x, by = [1.0, 2.0, 5.0], [0, 0, 1]
+    asked = dict(groups=[0, 1]) | WIDE | options
+    composed, spent = asked.pop("composed", False), {}
+    if composed:
+        asked["accountant"] = Accountant(9.0, delta=1e-6, composition="zcdp")
+    monkeypatch.setattr(privacy, "charge", lambda _, made, name=None: spent.update({name: made}))
+    implementation.quantile_by(x, by, q, rng=1, **asked)
+    made = spent["quantile_by"]
+    assert getattr(made, "release", made).method == method
+    public = {
+        key: asked[key]
+        for key in ("epsilon", "rho", "delta", "public_by", "confidence", "expected_n")
+        if key in asked
+    }
+    if name == "dither":
+        public["method"] = method
+    if asked["groups"] is None:
+        public["selection_share"] = privacy.kept_groups.SHARE
+    pairs = asked["bounds"].values() if isinstance(asked["bounds"], dict) else [asked["bounds"]]
+    lattices = [Lattice.of(pair, asked.get("resolution"), None) for pair in pairs]
+    points = max((each.points for each in lattices if each is not None), default=None)
+    sides = dict(points=points, two_sided=any(low < 0.0 < high for low, high in pairs))
+    promise = guarantee("quantile_by", q=q, composed=composed, **public, **sides)
+    assert promise == dataclasses.replace(made.guarantee, mechanism="quantile_by")
+
+
 @pytest.mark.parametrize("entries", [0, 20_000])
 def test_quantile_by_one_level_without_a_lattice_follows_the_density(entries, monkeypatch):
     monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
@@ -436,6 +498,8 @@ IN_PARTS = {
     "approx_quantiles, rho": dict(rho=0.5),
     "agg_tree": dict(method="agg_tree", epsilon=2.0, height=2, branching=4),
     "agg_tree, rho": dict(method="agg_tree", rho=0.5, noise="gaussian", height=2, branching=4),
+    "two_stage": dict(method="two_stage", epsilon=2.0),
+    "two_stage, rho": dict(method="two_stage", rho=0.5),
     "unbounded_quantile": dict(method="unbounded_quantile", epsilon=2.0, beta=1.2),
     "csmooth": dict(method="csmooth", rho=0.5),
     "ind_exp": dict(method="ind_exp", epsilon=2.0),

@@ -686,6 +686,26 @@ def two_stage_cases() -> Iterator[tuple[str, Case]]:
             Case(repeated(dpq.two_stage, points, **options), of, NO_BITS),
         )
 
+        # under "swap" a record may move to another group
+        asked = public | grid | dict(epsilon=epsilon * (2.0 if neighbors == "swap" else 1.0), q=q)
+        of_group = public | dict(neighbors="add-remove")
+
+        def grouped(factor: float, q: list[float] = q, own: dict[str, Any] = of_group) -> Law:
+            return stages.released(RECORDS, POINTS, q, factor, **own)
+
+        def draw(
+            rng: np.random.Generator,
+            size: int,
+            asked: dict[str, Any] = asked,
+        ) -> Iterable[Hashable]:
+            x, by = np.tile(points, size), np.repeat(np.arange(size), points.size)
+            answer = dpq.quantile_by(
+                x, by, groups=range(size), method="two_stage", rng=rng, **asked
+            )
+            return runs_of(answer.values, range(POINTS))
+
+        yield f"quantile_by, two stages, {name}", Case(draw, grouped, NO_BITS)
+
 
 # --- Dither
 

@@ -126,7 +126,7 @@ BAD = [
     (
         dict(groups=[5], n=None, method="agg_tree"),
         ValueError,
-        "method must be 'auto' or 'joint_exp' for groups, got 'agg_tree'",
+        "method must be 'auto', 'joint_exp' or 'two_stage' for groups, got 'agg_tree'",
     ),
     (
         dict(groups=[5], n=None, bounds=None, guess=[1.0]),

@@ -153,7 +153,10 @@ def test_quantile_by_of_other_methods_spends_parts_of_the_budget():
         (dict(epsilon=1.0, delta=0.1, method="joint_exp"), "^delta must be 0 but for method"),
         (dict(rho=1.0, delta=0.1), "^delta must be 0 but for method"),
         (dict(rho=1.0, method="csmooth", confidence=0.9), "^confidence must be left out for"),
-        (dict(rho=1.0, expected_n=5), "^expected_n must be left out without a confidence"),
+        (
+            dict(rho=1.0, method="ind_exp", expected_n=5),
+            "^expected_n must be left out without",
+        ),
         (dict(epsilon=1.0, method="quantile"), "^method must be one of"),
     ],
 )

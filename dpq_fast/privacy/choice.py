@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from dpq_fast import privacy
+from dpq_fast.privacy import agg_tree, intervals, two_stage
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation
 
@@ -62,7 +63,7 @@ def most_accurate(
         `expected_errors`.
     """
     q, m = levels.values, levels.m
-    n = privacy.agg_tree.DEFAULT_N if n is None else n
+    n = agg_tree.DEFAULT_N if n is None else n
     weight = n * epsilon
     may_pilot = points is not None and not dithered and weight >= PILOT_TELLS
     near_an_end = may_pilot and min(q[0], 1.0 - q[-1]) * weight < NEAR_AN_END
@@ -116,18 +117,35 @@ def expected_errors(
     """
     epsilon = max(epsilon, LEAST_EPSILON)
     weight = n * epsilon
-    tree, exact = privacy.agg_tree.least_error(points, n, relation.parts * math.sqrt(2.0) / epsilon)
+    tree, exact = agg_tree.least_error(points, n, relation.parts * math.sqrt(2.0) / epsilon)
     errors = {
-        "joint_exp": privacy.two_stage.expected_of_joint(m, weight) / epsilon,
+        "joint_exp": two_stage.expected_of_joint(m, weight) / epsilon,
         "approx_quantiles": (
             2.6 * relation.parts * math.log1p(m) * (1.0 + 50.0 / weight) / epsilon
         ),
     }
     if points is not None:
-        learned = privacy.two_stage.expected_error(weight, relation)
-        errors["two_stage"] = learned / privacy.two_stage.SURE / epsilon
+        learned = two_stage.expected_error(weight, relation)
+        errors["two_stage"] = learned / two_stage.SURE / epsilon
     if exact:
         errors["agg_tree"] = tree * n
     elif points is None:
         errors["agg_tree"] = tree * n * MISFIT * max(1.0, weight / WEIGHT) ** (1.0 / 6.0)
     return errors
+
+
+def value_epsilon(
+    epsilon: float | None,
+    request: Request | None,
+    levels: Levels,
+    neighbors: str,
+    max_contributions: int,
+    expected_n: int | None,
+) -> float | None:
+    """What is left of an epsilon for the values, beside intervals."""
+    if epsilon is None or request is None:
+        return epsilon
+    person = neighbors, max_contributions
+    request = intervals.with_share(request, levels, epsilon, None, *person, expected_n)
+    own: float = intervals.split(request, epsilon, 0.0, None, *person)[0]["epsilon"]
+    return own
