@@ -267,13 +267,13 @@ class Sample:
     def _of_passes(
         cls,
         passes: TablePasses,
+        coarse: CoarseOf,
         lattice: Lattice | None,
         bounds: tuple[float, float],
         nan_policy: str,
     ) -> Sample:
         """A column of a table."""
         unit = passes.unit if isinstance(passes.unit, Unit) else None
-        coarse = choice.of_table(passes, lattice, bounds, nan_policy)
         records = Records(passes, bounds=bounds, n_is_public=nan_policy == "raise")
         return cls(coarse, records, lattice, bounds, unit)
 
@@ -512,6 +512,7 @@ class Reader:
 
     __slots__ = (
         "_assume_sorted",
+        "_cells",
         "_counts",
         "_nan_policy",
         "_threads",
@@ -538,7 +539,9 @@ class Reader:
         self._counts = counts
         self._assume_sorted = assume_sorted
         self._threads = threads
-        self._values: NDArray[Any] | None = None  # what may be read once is read once
+        # what may be read once is read once
+        self._values: NDArray[Any] | None = None
+        self._cells: CoarseOf | None = None
 
     def on(self, lattice: Lattice) -> Reader:
         """What reads the same records on another lattice of these bounds."""
@@ -550,6 +553,15 @@ class Reader:
         if self._values is None:
             self._values = as_column(self._x)
         return self._values
+
+    def _of_table(self, passes: TablePasses) -> CoarseOf:
+        """The order of a column of a table, whose cells are counted once for all lattices."""
+        lattice = self.lattice
+        if lattice is not None and choice.counts_points(lattice):
+            return choice.of_table(passes, lattice, self.bounds, self._nan_policy)
+        if self._cells is None:
+            self._cells = choice.of_table(passes, lattice, self.bounds, self._nan_policy)
+        return self._cells
 
     def few(self, are_few: Callable[[int], bool]) -> NDArray[np.float64] | None:
         """The records in any order, NaN left out, if they are an array of few values.
@@ -581,7 +593,7 @@ class Reader:
         if isinstance(x, Sample):
             return x
         if isinstance(x, TablePasses):
-            return Sample._of_passes(x, lattice, bounds, nan_policy)
+            return Sample._of_passes(x, self._of_table(x), lattice, bounds, nan_policy)
         n_is_public = nan_policy == "raise"
         values = self._column()
         own = x.unit if isinstance(x, Timed) else None

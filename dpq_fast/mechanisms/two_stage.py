@@ -323,7 +323,9 @@ def two_stage(
     time and memory.
 
     **Cost.** That of the pilot and of the second stage. Records are read and put in order for each
-    of them, but once for both where a `resolution` or a `prior` is given, or a `Sample`.
+    of them, but once for both where a `resolution` or a `prior` is given, or a `Sample`. A column
+    of a `Table` takes one round more than `joint_exp`: cells are counted once, and the pilot and
+    what goes by its answers read records, or count leaves, one after the other.
 
     Examples
     --------

@@ -8,6 +8,7 @@ it, by comparison. So ranks are exact, and what is between is found again.
 from __future__ import annotations
 
 import threading
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,20 @@ class CountedCells(CountedRecords):
         self._whole = np.zeros(present.size, dtype=bool)  # which can be told apart no further
         self._index()
         self._refining = threading.Lock()  # releases in several threads may share a sample
+
+    def on(self, lattice: Lattice | None) -> CountedCells:
+        """The same cells where values are rounded to another lattice of these bounds; no pass.
+
+        Cells are of values: of a lattice they know nothing but which need not be collected.
+        """
+        own = self._lattice
+        if lattice is own or (lattice and own and lattice.step == own.step):
+            return self
+        with self._refining:
+            other = copy(self)
+        other._lattice, other._refining = lattice, threading.Lock()
+        other._index()
+        return other
 
     def _index(self) -> None:
         self._end = np.cumsum(self._count)

@@ -7,7 +7,6 @@ the column's, with dither or without, or none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,13 +102,18 @@ def of_batches(
 def of_table(
     passes: Passes, lattice: Lattice | None, bounds: tuple[float, float], nan_policy: str
 ) -> CoarseOf:
-    """A column of a table."""
-    if lattice is not None and lattice.bits and lattice.points <= FEW_TABLE_POINTS:
+    """A column of a table; on any lattice of the bounds, but where its points are counted."""
+    if lattice is not None and counts_points(lattice):
         return _of_points(passes, lattice, bounds, nan_policy)
     cells = CountedCells(passes, *bounds, lattice)
     if cells.missing:
         refuse_nan(nan_policy)
-    return partial(SelectedOrder, passes, cells, bounds=bounds)
+    return lambda lattice: SelectedOrder(passes, cells.on(lattice), lattice, bounds)
+
+
+def counts_points(lattice: Lattice) -> bool:
+    """Whether the points of a lattice are counted one by one, of a column of a table."""
+    return lattice.bits > 0 and lattice.points <= FEW_TABLE_POINTS
 
 
 def of_counts(

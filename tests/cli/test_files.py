@@ -322,6 +322,21 @@ def test_describe_does_without_pandas(files, kind, monkeypatch):
     assert out == answered("describe", *files[kind], *arguments)
 
 
+@pytest.mark.parametrize(
+    "options, method",
+    [
+        (["--q", 0.99], "ind_exp"),
+        (["--q", "0.2,0.7"], "joint_exp"),
+        (["--q", 0.99, "--expected-n", 1_000], "two_stage"),
+        (["--q", 0.99, "--method", "two_stage"], "two_stage"),
+    ],
+)
+def test_groups_are_answered_by_the_method_that_is_said(files, options, method):
+    arguments = ["--column", "age", "--bounds", 0, 1_000, "--by", "town", "--epsilon", 2]
+    out = answered("quantile", *files["csv"], *arguments, "--groups", "Corby,Aston", *options)
+    assert out["method"] == method
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
 @pytest.mark.parametrize(
     "method", ["joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "two_stage"]

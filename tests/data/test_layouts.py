@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
 
 
 HAVE_KEYS = ("quantile_by", "count_by", "sum_by", "sum_by, public", "mean_by", "mean_by, public")
-HAVE_KEYS += ("Sample, counts",)
+HAVE_KEYS += ("Sample, counts", "quantile_by, two stages")
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,16 @@ def test_releases_together_share_their_rounds(counted):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("q", [0.5, [0.2, 0.7], np.arange(1, 100) / 100], ids=np.size)
+@pytest.mark.parametrize("place", [dict(), dict(resolution=0.01), dict(prior="uniform")], ids=str)
+def test_two_stages_count_cells_once(counted, q, place):
+    """A round for cells, one for the pilot, and one for what goes by its answers."""
+    table, rounds = counted
+    asked = dict(epsilon=1.0, bounds=(-1e3, 1e3), expected_n=N, **place)
+    dpq.two_stage(table["normal"], q, **asked)
+    assert len(rounds) <= 3
+
+
 def test_releases_together_take_turns_on_one_generator(counted):
     table, _ = counted
     asked = dict(epsilon=1.0, bounds=(-100, 100))

@@ -267,3 +267,35 @@ def test_a_state_takes_no_room_along_that_was_not_filled():
     sent = pickle.loads(pickle.dumps(tally))
     assert [room.tolist() for room in sent._rooms] == [[7.0, 7.0, 7.0]]
     assert len(pickle.dumps(tally)) < 1_000
+
+
+@given(
+    st.lists(st.integers(-12, 112).map(lambda k: k / 8.0), max_size=40),
+    st.sampled_from([2, 5, 64]),
+    st.sampled_from([0.125, 0.25, 0.5, 2.0]),
+)
+def test_cells_serve_other_lattices_of_their_bounds(values, parts, step):
+    """Also values that the first lattice takes for one point, and the other one for two."""
+    bounds, values = (0.0, 12.0), np.array(values, dtype=np.float64)
+    fine, other = (Lattice.of(bounds, each, False) for each in (1.0, step))
+    chunks = Chunks.of_array(values, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells_module, "PARTS", parts)
+        patch.setattr(cells_module, "COLLECTED", 4)
+        patch.setattr(selected_module, "FULL", 1)
+        cells = CountedCells(chunks, *bounds, fine)
+        first = SelectedOrder(chunks, cells, fine, bounds)
+        assert cells.on(fine) is cells
+        assert cells.on(Lattice.of(bounds, 1.0, None)) is cells
+        n = values.size
+        if n:  # what is asked for on one lattice may count cells again
+            first.prepare(np.array([n // 2]), np.array([2]))
+        second = SelectedOrder(chunks, cells.on(other), other, bounds)
+        expected = SortedOrder(np.sort(values), other, bounds)
+        windows = [(0, n)] if n < 4 else [(0, n // 3), (n // 2, n)]
+        np.testing.assert_array_equal(second._points(windows), expected._points(windows))
+        points = np.arange(-1, other.points + 2)
+        np.testing.assert_array_equal(second.ranks_of(points), expected.ranks_of(points))
+        np.testing.assert_array_equal(
+            first.ranks_of(points), SortedOrder(np.sort(values), fine, bounds).ranks_of(points)
+        )
