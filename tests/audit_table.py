@@ -435,7 +435,7 @@ def interval_law(q: list[float], neighbors: str, **request: Any) -> Callable[[An
 def with_search(change: Callable[[Any, Any], Any]) -> Callable[[Callable], Callable]:
     """Candidates of a search that is changed by the records."""
     return lambda original: (
-        lambda order, values, spent: original(order, values, change(order, spent))
+        lambda order, values, spent, prior: original(order, values, change(order, spent), prior)
     )
 
 

@@ -718,7 +718,7 @@ def test_groups_reject():
     form = dict(q=0.5, groups=[0, 1], epsilon=1.0, bounds=(0, 1))
     for side in (dpq, reference):
         with pytest.raises(ValueError, match="expected_n must be left out without a confidence"):
-            side.quantile_by([0.5], [0], expected_n=5, **form)
+            side.quantile_by([0.5], [0], method="ind_exp", expected_n=5, **form)
         with pytest.raises(ValueError, match="confidence must lie strictly between"):
             side.quantile_by([0.5], [0], confidence=1, **form)
 
