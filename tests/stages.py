@@ -31,7 +31,13 @@ def joint(
     pilot = enumeration.joint_exp(records, points, levels, scaled * spent.pilot.rate, masses)
     table = {}
     for answers, log_p in pilot.items():
-        made = shares.masses_of(shares.learned(list(answers), levels, base, points, HOW), points)
+        # a fifth is at round numbers around the answers: of so few points at all of them
+        half = (answers[-1] - answers[0]) // 2
+        near = range(max(answers[0] - half, 0), min(answers[-1] + half, points - 1) + 1)
+        prior = shares.learned(
+            list(answers), levels, base, points, HOW, shares.only(list(near)), 0.2
+        )
+        made = shares.masses_of(prior, points)
         after = [made.of(point) for point in range(points)]
         if spent.design.main == "ind_exp":
             rates = (scaled * np.asarray(spent.main.rates)).tolist()

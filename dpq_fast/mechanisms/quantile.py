@@ -70,12 +70,13 @@ max_contributions, expected_n
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
     budget = resolve_epsilon(epsilon, rho)
+    weighable = lattice is not None and lattice.points <= MOST_POINTS
     return most_accurate(
         levels,
         relation_of(neighbors),
         epsilon=budget / k,
         n=expected_n,
-        points=None if lattice is None else lattice.points,
+        points=lattice.points if lattice is not None and weighable else None,
         two_sided=bounds[0] < 0.0 < bounds[1],
         dithered=dithered,
         rho=rho is not None,
@@ -343,25 +344,28 @@ def quantile(
     given   any      one, or several  "two_stage"
                      of which one is
                      near an end
-    given   rho      several          "approx_quantiles"
-    given   epsilon  several          "joint_exp", "approx_quantiles", "two_stage" or
+    given   rho      several          "two_stage" for up to 9, if n epsilon is at least 2,000;
+                                      else "approx_quantiles"
+    given   epsilon  several          "two_stage", "joint_exp", "approx_quantiles" or
                                       "agg_tree": the one of the smallest expected error
     ======  =======  ===============  =====================================================
 
     A level q is *near an end* where min(q, 1 - q) n epsilon is below 15: the 99th percentile of
     1,000 records with epsilon = 1. There an exponential mechanism takes what is far out for the
-    answer. "two_stage" first asks where the records are, if n epsilon is at least 100. It also
-    draws one level between bounds on both sides of 0, if n epsilon is at least 2,000, so that the
-    pilot costs next to nothing. Where lattice points are so few that each can have a leaf,
-    "agg_tree" answers several levels near an end, too, if its expected error is smaller.
+    answer. "two_stage" first asks where the records are, if n epsilon is at least 100. If it is at
+    least 2,000, the pilot costs next to nothing: then several levels have one in place of
+    "joint_exp", where n is public or given as `expected_n`, and so has one level between bounds on
+    both sides of 0. Where lattice points are so few that each can have a leaf, "agg_tree" answers
+    several levels near an end, too, if its expected error is smaller. (For a rho, epsilon is the
+    range that it buys.)
 
-    The expected errors (`dpq_fast.privacy.choice.expected_errors`) are formulas in the number m
-    of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
-    "swap" and on a fine lattice "joint_exp" is chosen up to 19 levels for n epsilon = 1,000 and up
-    to 83 for 10,000; beyond, "two_stage". For 100,000 it is chosen up to 183, and beyond
-    "approx_quantiles", which under "add-remove" comes in from 9 or 10 levels on. Where each lattice
-    point can have a leaf, "agg_tree" takes the place of "two_stage", and comes sooner. With
-    ``dither=True`` only "joint_exp" and "approx_quantiles" are considered, and with
+    The expected errors (`dpq_fast.privacy.choice.expected_errors`) are formulas in the number m of
+    levels, n, epsilon, the relation, and the number of lattice points between the bounds. On a fine
+    lattice and for n epsilon = 1,000 "joint_exp" is chosen up to 19 levels, or 8 under
+    "add-remove", and beyond "two_stage". From 2,000 on it is "two_stage", but for 100,000 and very
+    many levels, from some 500 on or 69 under "add-remove", "approx_quantiles". Where each lattice
+    point can have a leaf, "agg_tree" takes the place of "two_stage" for many levels, and comes
+    sooner. With ``dither=True`` only "joint_exp" and "approx_quantiles" are considered, and with
     ``resolution=0`` all but "two_stage", which needs a lattice. `delta` is not used. One level is
     drawn by the exponential mechanism, whose releases add up to less, if `accountant` composes by
     "zcdp".

@@ -284,6 +284,9 @@ def quantile_by(
     place = dict[str, Any]()
     if method is None and dither:
         method = JOINT_EXP if rho is None else None
+        if method and confidence is None and expected_n is not None:
+            _checks.check_count("expected_n", expected_n)
+            expected_n = None  # there is nothing left to choose
     elif method is None and expected_n is not None:
         place = _place(pairs, resolution, prior)
     calibration = privacy.quantile_by.calibrate(

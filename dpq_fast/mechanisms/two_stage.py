@@ -43,6 +43,8 @@ FOR_ANSWERS = Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0
 # Round numbers of the answers' scale, which many records may share, get leaves of their own: up to
 # this part of all, where there are so many; and for that each gets so many times a leaf's mass.
 ROUND, MANY_LEAVES, TIED = 0.15, 64, 1.7
+# Without leaves they are so many, with this part of the mass.
+ROUND_NUMBERS, SHARED = 300, 0.2
 
 
 class OfTree:
@@ -216,13 +218,13 @@ class Place(NamedTuple):
         base = own.no_scale if self.given is None else Shares.of_masses(self.given)
         how = FOR_TREES if leaves else FOR_ANSWERS
         points = own.encode(answers)
-        if leaves < MANY_LEAVES:
+        if 0 < leaves < MANY_LEAVES:
             return own.weighed(learned(points, q, base, own.points, how))
         half = int(points[-1] - points[0]) // 2
         least = max(int(points[0]) - half, 0) + own.first
         most = min(int(points[-1]) + half, own.points - 1) + own.first
-        found = round_between(least, most, int(leaves * ROUND)) - own.first
-        ties, tied = Shares.at(found), TIED * found.size / leaves
+        found = round_between(least, most, int(leaves * ROUND) or ROUND_NUMBERS) - own.first
+        ties, tied = Shares.at(found), TIED * found.size / leaves if leaves else SHARED
         return own.weighed(learned(points, q, base, own.points, how, ties, tied))
 
 

@@ -212,8 +212,8 @@ def calibrate(
         check_count("expected_n", expected_n)
     delta, k = check_delta(delta), check_max_contributions(max_contributions)
     relation = relation_of(neighbors)
-    nothing_given = method == "auto" and not options
-    method = method_of(method, options)
+    given, method = method, method_of(method, options)  # which refuses what is no name
+    nothing_given = given == "auto" and not options
     if nothing_given and rho is not None and relation.parts == 2:
         few = _bins_by_rule(points, expected_n, rho, relation, k) <= MAX_FACTORED
         method = "factorized" if few else method

@@ -21,6 +21,10 @@ LEAST_EPSILON, LEAST_OF_TREES = 1e-100, 1e-12
 # does not tell it from what is far out. A pilot does, if there are at least so many in all; and
 # with so many it takes next to nothing.
 NEAR_AN_END, PILOT_TELLS, PILOT_IS_CHEAP = 15.0, 100.0, 2_000.0
+# Where it is cheap, several levels are to have one: what many records share need not be a round
+# number, and round numbers need not be shared. So much worse is "approx_quantiles" then, which has
+# no pilot; and with rho so many levels are as good by a joint draw.
+ASTRAY, FEW_LEVELS = 1.5, 9
 
 
 @lru_cache(maxsize=256)  # public; a program asks the same again and again
@@ -34,6 +38,7 @@ def most_accurate(
     two_sided: bool = False,
     dithered: bool = False,
     rho: bool = False,
+    in_groups: bool = False,
 ) -> str:
     """The mechanism for levels between bounds.
 
@@ -53,31 +58,41 @@ def most_accurate(
         Whether it has to be one that dithers.
     rho : bool, default False
         Whether the budget is a rho.
+    in_groups : bool, default False
+        Whether it is for each of many groups: then a pilot takes too long where it is not needed.
 
     Returns
     -------
     {"ind_exp", "joint_exp", "approx_quantiles", "agg_tree", "two_stage"}
-        "two_stage" where a level is near an end, and for one level between bounds on both sides of
-        0 where a pilot takes next to nothing. Else for one level "ind_exp", for several with rho,
-        which adds up by depth, "approx_quantiles", and with epsilon the one of the least
+        "two_stage" where a level is near an end; and where a pilot takes next to nothing, for one
+        level between bounds on both sides of 0, and in place of "joint_exp" for several, if n is
+        given: a pilot for too many records finds nothing. Else for one level "ind_exp", for several
+        with rho, which adds up by depth, "approx_quantiles", and with epsilon the one of the least
         `expected_errors`.
     """
     q, m = levels.values, levels.m
+    is_known = n is not None
     n = agg_tree.DEFAULT_N if n is None else n
     weight = n * epsilon
     may_pilot = points is not None and not dithered and weight >= PILOT_TELLS
     near_an_end = may_pilot and min(q[0], 1.0 - q[-1]) * weight < NEAR_AN_END
+    is_cheap = may_pilot and weight >= PILOT_IS_CHEAP
     if m == 1:
-        if near_an_end or (may_pilot and two_sided and weight >= PILOT_IS_CHEAP):
+        if near_an_end or (is_cheap and two_sided):
             return "two_stage"
         return "joint_exp" if dithered else "ind_exp"
+    is_cheap = is_cheap and is_known and not in_groups
     if rho:
-        return "two_stage" if near_an_end else "approx_quantiles"
+        by_pilot = near_an_end or (is_cheap and m <= FEW_LEVELS)
+        return "two_stage" if by_pilot else "approx_quantiles"
     errors = expected_errors(m, relation, epsilon, n, points)
     if dithered or epsilon < LEAST_OF_TREES:
         errors = {name: errors[name] for name in ("joint_exp", "approx_quantiles")}
     if near_an_end:
         del errors["joint_exp"], errors["approx_quantiles"]
+    elif is_cheap and "two_stage" in errors:
+        errors["two_stage"] = min(errors["two_stage"], errors.pop("joint_exp"))
+        errors["approx_quantiles"] *= ASTRAY
     return min(errors, key=errors.__getitem__)
 
 

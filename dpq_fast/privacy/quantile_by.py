@@ -343,6 +343,7 @@ def _default(
             points=points,
             two_sided=two_sided,
             rho=rho is not None,
+            in_groups=True,
         )
         if chosen in IN_PARTS:
             return chosen

@@ -40,6 +40,8 @@ FOR_TREES = Learning(base=0.05, answer=0.03, beside=0.4, reach=0.6, power=2.0)
 FOR_ANSWERS = Learning(base=0.005, answer=0.03, beside=0.2, reach=4.0, power=3.0)
 # Of many leaves up to such a part is for round numbers, of which each has so much of a leaf.
 ROUND, MANY_LEAVES, TIED = 0.15, 64, 1.7
+# Where there are no leaves: how many round numbers have what part of the mass.
+ROUND_NUMBERS, SHARED = 300, 0.2
 
 
 class OfTree:
@@ -159,13 +161,14 @@ class Call(NamedTuple):
         base = no_scale(own.points, own.first) if self.given is None else of_masses(self.given)
         points = [own.nearest(answer) for answer in answers]
         how = FOR_TREES if leaves else FOR_ANSWERS
-        if leaves < MANY_LEAVES:
+        if 0 < leaves < MANY_LEAVES:
             return own.weighed(learned(points, q, base, own.points, how))
         half = (points[-1] - points[0]) // 2
         low, high = max(points[0] - half, 0), min(points[-1] + half, own.points - 1)
-        numbers = round_between(low + own.first, high + own.first, int(leaves * ROUND))
+        most = int(leaves * ROUND) if leaves else ROUND_NUMBERS
+        numbers = round_between(low + own.first, high + own.first, most)
         ties = only([number - own.first for number in numbers])
-        tied = TIED * len(numbers) / leaves
+        tied = TIED * len(numbers) / leaves if leaves else SHARED
         return own.weighed(learned(points, q, base, own.points, how, ties, tied))
 
 

@@ -59,9 +59,9 @@ def test_quantile_answers_alike_for_integers_of_parquet_and_numbers_of_csv(
     for more, options in ((["--resolution", "1"], {"resolution": 1}), ([], {})):
         declared = released(parquet_file, *arguments, *more)["values"]
         assert declared == released(csv_file, *arguments, *more)["values"]
-        # as commands read it: few records of a column are drawn from in another way
-        sample = dpq.Sample.from_batches(lambda: [ages], BOUNDS, prior="scale-free", **options)
-        expected = dpq.quantile(sample, [0.25, 0.5, 0.75], epsilon=1, rng=11)
+        expected = dpq.quantile(
+            ages, [0.25, 0.5, 0.75], epsilon=1, bounds=BOUNDS, rng=11, **options
+        )
         assert declared == expected.tolist()
 
 
@@ -175,7 +175,7 @@ def test_quantile_table_holds_values_and_guarantee(csv_file):
     assert [float(value) for _, value in rows] == values
     text = " ".join(result.stdout.split())
     assert (
-        "epsilon 1, delta 0, neighbors swap (one record), method joint_exp, bounds [0, 100], "
+        "epsilon 1, delta 0, neighbors swap (one record), method two_stage, bounds [0, 100], "
         "resolution 1"
     ) in text
     assert "experiments only" in result.stderr

@@ -581,7 +581,7 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
             for j, d in enumerate(candidates) if two_sided else [(i, c)]:
                 clip = clipping.clip([c, d] if two_sided else [c])
                 scale = clipping.calibration.sum_scale(clip.first, clip.last, True)
-                total, _ = records.sums(clip.scale, clip.first, clip.last)
+                total, *_ = records.sums(clip.scale, clip.first, clip.last)
                 log_prob = tables[0][i] + tables[1][j] if two_sided else tables[0][i]
                 losses[c, d] = log_prob, Fraction(total) / scale
         return losses

@@ -163,27 +163,33 @@ def evenly(m: int) -> np.ndarray:
         (1, {"bounds": (0, 10)}, "ind_exp"),
         (1, {"dither": True}, "joint_exp"),
         (1, {"epsilon": None, "rho": 0.5, "bounds": (0, 10)}, "ind_exp"),
-        (2, {"epsilon": None, "rho": 0.5}, "approx_quantiles"),
+        (2, {"epsilon": None, "rho": 0.5, "expected_n": 9_000}, "two_stage"),
+        (2, {"epsilon": None, "rho": 0.5, "expected_n": 900}, "approx_quantiles"),
+        (10, {"epsilon": None, "rho": 0.5, "expected_n": 9_000}, "approx_quantiles"),
+        (2, {"expected_n": 10_000}, "two_stage"),
+        # nobody knows how many there are
         (2, {}, "joint_exp"),
+        (29, {"neighbors": "add-remove"}, "approx_quantiles"),
         (100, {"bounds": None}, "unbounded_quantile"),
         # the levels share the budget until there are too few records for each
         (9, {"expected_n": 1_000}, "joint_exp"),
         (29, {"expected_n": 1_000}, "two_stage"),
-        (29, {"expected_n": 100_000}, "joint_exp"),
-        (30, {"expected_n": 10_000}, "joint_exp"),
+        (19, {"expected_n": 1_900}, "joint_exp"),
+        (29, {"expected_n": 2_000}, "two_stage"),
         (100, {"expected_n": 10_000}, "two_stage"),
         # what a tree misses inside leaves grows with the records
-        (100, {"expected_n": 100_000}, "joint_exp"),
-        (300, {"expected_n": 100_000}, "approx_quantiles"),
+        (300, {"expected_n": 100_000}, "two_stage"),
+        (700, {"expected_n": 100_000}, "approx_quantiles"),
         (9, {"expected_n": 1_000, "epsilon": 0.1}, "two_stage"),
         (9, {"expected_n": 10_000, "epsilon": 0.1}, "joint_exp"),
+        (9, {"expected_n": 20_000, "epsilon": 0.1}, "two_stage"),
         (3, {"expected_n": 1_000, "epsilon": 0.1}, "joint_exp"),
         (9, {"expected_n": 50}, "approx_quantiles"),
         # each of few points is a leaf
         (29, {"expected_n": 1_000, "resolution": 0.1}, "agg_tree"),
         # a record is in one part of each depth, and in one leaf
-        (29, {"neighbors": "add-remove"}, "approx_quantiles"),
-        (300, {"neighbors": "add-remove"}, "two_stage"),
+        (30, {"neighbors": "add-remove", "expected_n": 100_000}, "two_stage"),
+        (100, {"neighbors": "add-remove", "expected_n": 100_000}, "approx_quantiles"),
         # trees have no dither, and pilots a lattice
         (300, {"dither": True, "expected_n": 100_000}, "approx_quantiles"),
         (29, {"resolution": 0, "expected_n": 1_000}, "agg_tree"),
@@ -192,7 +198,7 @@ def evenly(m: int) -> np.ndarray:
 def test_auto_chooses_by_public_facts(m, options, expected):
     given = dict(epsilon=1.0, bounds=BOUNDS) | options
     assert choose_method(None, evenly(m), **given) == expected
-    if "expected_n" in given:
+    if "expected_n" in given and given["epsilon"]:
         # three records of a person are as good as a third of epsilon
         given["epsilon"] *= 3
         assert choose_method(None, evenly(m), max_contributions=3, **given) == expected
@@ -259,9 +265,11 @@ def test_expected_errors_by_hand():
         (1, {"epsilon": 1.0, "bounds": (0.0, 5.0), "resolution": 0}, "ind_exp", {}),
         (1, {"epsilon": 1.0, "bounds": (0.0, 5.0), "prior": "uniform"}, "ind_exp", {}),
         (1, {"epsilon": 1.0, "dither": True}, "joint_exp", {"dither": True}),
-        (3, {"epsilon": 5.0}, "joint_exp", FREE),
+        (3, {"epsilon": 4.0}, "joint_exp", FREE),
+        (3, {"epsilon": 5.0}, "two_stage", {}),
         (3, {"epsilon": 5.0, "resolution": 2e-15}, "joint_exp", {}),  # too many points to weigh
         (3, {"rho": 0.5}, "approx_quantiles", FREE),
+        (3, {"rho": 5.0}, "two_stage", {}),
         (60, {"epsilon": 1.0}, "two_stage", {"expected_n": X.size}),
         (60, {"epsilon": 1.0, "expected_n": 30}, "approx_quantiles", FREE),
         (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "approx_quantiles", FREE),

@@ -408,6 +408,7 @@ def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, m
     assert charged([0.5, 0.5], resolution=0) is None
     assert charged([0.2, 0.5]) == 0.5
     assert charged(0.5, dither=True) == 0.5
+    assert charged(0.5, dither=True, expected_n=50) == 0.5  # there is nothing left to choose
     assert charged(0.5, method="joint_exp") == 0.5
     assert charged(0.5, zcdp) == 0.5
     assert charged(0.5, zcdp, method="ind_exp") is None

@@ -2111,7 +2111,10 @@ def table_cases() -> Iterator[tuple[str, Case]]:
     means = scalar(dpq.mean, held, epsilon=8.0, **clip)
     yield (
         "mean, table",
-        Case(lambda rng, size: [round(o, 9) for o in means(rng, size)], mean_case("swap").law),
+        Case(
+            lambda rng, size: [round(o, 9) for o in means(rng, size)],
+            mean_case("swap", rows=WHOLE.size).law,
+        ),
     )
 
     def by_key(
