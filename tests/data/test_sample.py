@@ -529,7 +529,7 @@ def test_sample_stands_for_its_column(options):
     sample = Sample.of(x, BOUNDS, **options)
     q = [0.25, 0.5]
     # of a sample "auto" knows no number of rows
-    auto = partial(dpq.quantile, expected_n=10_000)
+    auto = partial(dpq.quantile, expected_n=1_000)
     for release in (dpq.joint_exp, auto, dpq.ind_exp):
         out = release(sample, q, epsilon=1.0, rng=5)
         again = release(sample, q, epsilon=1.0, bounds=[0, 10], rng=5)
