@@ -315,10 +315,11 @@ def two_stage(
     **Mechanism.** The pilot is `joint_exp` of two to five levels, by a prior that knows no scale
     (`dpq_fast.data.shares`). Its answers make a prior: the mass between two of their levels lies
     between the two answers, partly near them; beyond the outermost it falls with the distance; some
-    is at each answer, where many records may be tied, and little is where the pilot began. Then one
-    level is drawn by `ind_exp`, a few by `joint_exp`, and many are read off a tree of noisy counts
-    of leaves of equal mass. Which of these, the levels of the pilot and its part of the budget, 1
-    to 40%, follow from the number of levels and from n epsilon (`privacy.two_stage.design_of`).
+    is at each answer and at round numbers around them, where many records may be tied, and little
+    is where the pilot began. Then one level is drawn by `ind_exp`, a few by `joint_exp`, and many
+    are read off a tree of noisy counts of leaves of equal mass. Which of these, the levels of the
+    pilot and its part of the budget, 1 to 40%, follow from the number of levels and from n epsilon
+    (`privacy.two_stage.design_of`).
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, or `rho`-zCDP, by adaptive composition of two
     releases; proof: `privacy.two_stage`. The pilot's answers are paid for. Not covered: running
