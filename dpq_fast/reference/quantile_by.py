@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag
+from dpq_fast._checks import check_count, check_flag
 from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
@@ -109,6 +109,9 @@ selection_share, **method_options
     places = []
     if method is None and dithered:
         method = JOINT_EXP if rho is None else None
+        if method and confidence is None and expected_n is not None:
+            check_count("expected_n", expected_n)
+            expected_n = None
     elif method is None and expected_n is not None:
         places = [Lattice.between(pair, resolution, None, prior) for pair in pairs]
     calibration = privacy.quantile_by.calibrate(
