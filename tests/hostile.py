@@ -193,7 +193,6 @@ LEFT_OUT = (
                 "calibrate_groups",
                 "costs",
                 "binomial_range",
-                "binomial_above",
                 "share_of_ends",
                 "with_share",
             ),

@@ -360,9 +360,9 @@ def no_dither(dither: bool | None, name: str = "ind_exp") -> bool:
 
 def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -> IndExpLaw:
     """The law of a sample; a dither of its is not used."""
-    lattice = sample.undithered().lattice
+    sample = sample.undithered()
+    lattice, sample = sample.lattice, sample.even()
     masses = None if lattice is None else lattice.masses
-    sample = sample.undithered().even()
     order = sample.order()
     q, rates = levels.values, spent.rates
     laws: list[PathLaw] | list[DepthLaw]

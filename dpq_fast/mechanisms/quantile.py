@@ -70,13 +70,12 @@ max_contributions, expected_n
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
     budget = resolve_epsilon(epsilon, rho)
-    weighable = lattice is not None and lattice.points <= MOST_POINTS
     return most_accurate(
         levels,
         relation_of(neighbors),
         epsilon=budget / k,
         n=expected_n,
-        points=lattice.points if lattice is not None and weighable else None,
+        points=_weighable(lattice),
         two_sided=bounds[0] < 0.0 < bounds[1],
         dithered=dithered,
         rho=rho is not None,
@@ -96,8 +95,14 @@ def default_prior(
     if m == 1 and bounds[0] < 0.0 < bounds[1]:
         return None
     _, lattice = Lattice.between(bounds, resolution, None, None)
-    weighable = lattice is not None and lattice.points <= MOST_POINTS
-    return _checks.SCALE_FREE if weighable else None
+    return None if _weighable(lattice) is None else _checks.SCALE_FREE
+
+
+def _weighable(lattice: Lattice | None) -> int | None:
+    """The number of points, if a prior may weigh them."""
+    if lattice is None or lattice.points > MOST_POINTS:
+        return None
+    return lattice.points
 
 
 def expected_rows(

@@ -84,6 +84,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,12 +195,21 @@ class Search(NamedTuple):
 
         Fractions: float64 numbers of n near 2^53 would move by 0 or 1 where they have to move by q.
         """
+        return self._thresholds(n, _noisy_excess)
+
+    def _expected_thresholds(self, n: int) -> list[tuple[Fraction, Fraction]]:
+        """The same of a public number of records, which a release asks for several times."""
+        return self._thresholds(n, _expected_excess)
+
+    def _thresholds(
+        self, n: int, excess: Callable[[int, float, float, tuple[float, float]], float]
+    ) -> list[tuple[Fraction, Fraction]]:
         most, found = Fraction(n), []
         for q in self.q.tolist():
             low = high = Fraction(q) * most
             if self.sampling:
-                low -= Fraction(_noisy_excess(n, 1.0 - q, self.sampling, self.rates))
-                high += Fraction(_noisy_excess(n, q, self.sampling, self.rates))
+                low -= Fraction(excess(n, 1.0 - q, self.sampling, self.rates))
+                high += Fraction(excess(n, q, self.sampling, self.rates))
             found.append((low, high))
         return found
 
@@ -507,7 +517,7 @@ def _search(
     n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
     everywhere = np.ones(q.size, dtype=np.bool_)
     both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
-    low, high = np.array(both.thresholds(n), dtype=np.float64).T
+    low, high = np.array(both._expected_thresholds(n), dtype=np.float64).T
     least = both.margin + (TOLD_APART - 1.0) * both.apart * n
     return _one_search(q, low > least, n - high > least, unit, n, request, cost_of)
 
@@ -577,6 +587,9 @@ def _noisy_excess(n: int, q: float, miss: float, rates: tuple[float, float]) -> 
     return float(scipy.optimize.brentq(missed, least, largest, xtol=1e-9, rtol=1e-15))
 
 
+_expected_excess = lru_cache(maxsize=256)(_noisy_excess)  # of public numbers alone
+
+
 def costs(
     q: NDArray[np.float64],
     below: NDArray[np.bool_],
@@ -616,23 +629,12 @@ def costs(
 
 def binomial_range(n: float, q: float, miss: float) -> tuple[float, float]:
     """What a binomial variable stays between, but for `miss` at either end; q n for no miss."""
-    low, high = _binomial_range(n, q, miss)
-    return float(low), float(high)
-
-
-def binomial_above(n: float, q: float, miss: float) -> float:
-    """A number that a binomial variable of n and q exceeds with probability at most `miss`."""
-    return binomial_range(n, q, miss)[1]
-
-
-def _binomial_range(n: float, q: float, miss: float) -> tuple[Fraction, Fraction]:
-    """`binomial_range`, where only the distances from q n are rounded."""
-    most = Fraction(n)
-    mean = Fraction(q) * most
+    mean = Fraction(q) * Fraction(n)
     if miss == 0.0:
-        return mean, mean
-    low = mean - Fraction(_excess(n, 1.0 - q, miss))
-    return max(low, Fraction(0)), min(mean + Fraction(_excess(n, q, miss)), most)
+        return float(mean), float(mean)
+    low = max(mean - Fraction(_excess(n, 1.0 - q, miss)), Fraction(0))
+    high = min(mean + Fraction(_excess(n, q, miss)), Fraction(n))
+    return float(low), float(high)
 
 
 def _excess(n: float, q: float, miss: float) -> float:

@@ -600,7 +600,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         From the first leaf whose end may have at least q n records before it to the last one
         whose beginning may have at most so many, by intervals as in `count_confint`: one noisy
         edge far off can make it long. For a population q n is replaced by what a binomial variable
-        stays between (`privacy.intervals.binomial_above`), and half of what may be missed is for
+        stays between (`privacy.intervals.binomial_range`), and half of what may be missed is for
         that.
         """
         levels = Levels.of(q)

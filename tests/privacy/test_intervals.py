@@ -20,7 +20,7 @@ from dpq_fast import privacy
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy import guarantee, intervals, one_sided_loss
-from dpq_fast.privacy.intervals import Request, Search, binomial_above, binomial_range
+from dpq_fast.privacy.intervals import Request, Search, binomial_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import RELATIONS, relation_of
 
@@ -38,7 +38,7 @@ def test_binomial_range_is_left_as_rarely_as_it_says_and_moves_by_0_to_1(q, miss
     for n in range(250):
         low, high = binomial_range(n, q, miss)
         assert 0.0 <= low <= q * n <= high <= n
-        assert high == binomial_above(n, q, miss)
+        assert high == binomial_range(n, q, miss)[1]
         if n:
             assert stats.binom.sf(math.floor(high), n, q) <= miss * (1.0 + 1e-9)
             assert stats.binom.cdf(math.ceil(low) - 1, n, q) <= miss * (1.0 + 1e-9)
@@ -50,10 +50,10 @@ def test_binomial_range_is_left_as_rarely_as_it_says_and_moves_by_0_to_1(q, miss
 
 @pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.95])
 @pytest.mark.parametrize("miss", [1e-12, 0.0125, 0.3])
-def test_binomial_above_is_where_the_bound_of_zubkov_and_serov_is_the_miss(q, miss):
-    assert binomial_above(10, 0.5, 2.0**-12) == 10.0  # 2^-10 for all of them
+def test_binomial_range_ends_where_the_bound_of_zubkov_and_serov_is_the_miss(q, miss):
+    assert binomial_range(10, 0.5, 2.0**-12)[1] == 10.0  # 2^-10 for all of them
     for n in (50, 1_000, 30_000):
-        k = binomial_above(n, q, miss) - 1.0
+        k = binomial_range(n, q, miss)[1] - 1.0
         if k == n - 1.0:
             continue
         p = k / n
