@@ -36,6 +36,7 @@ from dpq_fast.planning.samples import (
 )
 from dpq_fast.planning.trees import Trees
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
 # Quantiles per more levels than this are released less often: they take longer, and a mean over
 # many levels hardly varies.
@@ -96,14 +97,16 @@ class Quantiles:
         self._person = dict[str, Any](
             neighbors=settings.neighbors, max_contributions=settings.max_contributions
         )
-        self._expected_n = settings.expected_n or n
+        # as a release of an array knows it: where the number of rows is public, or it is told
+        self._expected_n = settings.expected_n
         if settings.public_by is not None:
             # of the release in each group, which has its part of the budget, and no public number
             part = privacy.parallel.part_of(
                 epsilon=1.0, public_by=settings.public_by, **self._person
             )
             self._person = dict(neighbors=part.neighbors, max_contributions=1)
-            self._expected_n = settings.expected_n or privacy.agg_tree.DEFAULT_N
+        elif relation_of(settings.neighbors).n_is_public and settings.expected_n is None:
+            self._expected_n = n
 
     def methods(self, method: str, epsilon: float) -> list[str]:
         """Those that are predicted at an epsilon."""

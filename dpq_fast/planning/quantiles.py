@@ -177,8 +177,6 @@ def plan(
     max_contributions = _checks.check_max_contributions(max_contributions)
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)
-    elif groups is None and not relation.n_is_public:
-        expected_n = privacy.agg_tree.DEFAULT_N  # what `quantile` takes
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else sizes_of(groups, n)
     if groups is not None:
         if method not in ("auto", "joint_exp", "two_stage"):
@@ -229,6 +227,8 @@ def plan(
     records = f"n = {sum(sizes):,}" + ("" if names is None else f" in {len(names):,} groups")
     what = "quantile" if names is None else "quantile_by"
     told = expected_n if names is not None or levels.m > 1 else None
+    if told is None and names is None and levels.m > 1 and not relation.n_is_public:
+        told = privacy.agg_tree.DEFAULT_N  # what `quantile` takes
     place = between(bounds) + ("" if told is None else f", expected_n {told:,}")
     title = (
         f"Predicted errors of {what}: {counted(levels.m, 'level')}, {records}, neighbors "

@@ -11,6 +11,7 @@ import pytest
 from predicted import NORMAL
 
 import dpq_fast as dpq
+from dpq_fast._prepared import Prepared
 from dpq_fast.mechanisms.quantile import choose_method
 from dpq_fast.planning.plans import MOST_PRINTED
 from dpq_fast.planning.requests import EPSILONS
@@ -29,6 +30,16 @@ def test_default_plan():
         asked = dict(epsilon=epsilon, bounds=(0, 120), expected_n=1_000)
         assert method == choose_method(None, [0.25, 0.5, 0.75], **asked)
     np.testing.assert_allclose(plan.shares.worst, plan.ranks.worst / 1_000)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("n", [300, 3_000, 30_000])
+def test_plan_takes_what_a_release_of_so_many_records_takes(neighbors, n):
+    # a number that nobody told is no number that is known: a pilot for too many finds nothing
+    options = dict(epsilon=0.3, bounds=(0.0, 120.0), neighbors=neighbors)
+    plan = dpq.plan([0.1, 0.4, 0.9], n=n, guess=NORMAL, releases=100, **options)
+    prepared = Prepared.of(dpq.quantile, np.zeros(n), [0.1, 0.4, 0.9], **options)
+    assert plan.method.tolist() == [prepared.name]
 
 
 def test_plans_are_the_same_at_every_call():
