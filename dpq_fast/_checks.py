@@ -492,7 +492,7 @@ def children_of(points: int, height: int) -> int:
 
 def public_length(x: Any, counts: Any, nan_policy: Any, n_is_public: bool) -> int | None:
     """Number of records before they are read, where it is public and `x` says it."""
-    return public_rows(x, counts, n_is_public) if nan_policy == "raise" else None
+    return public_rows(x, None, n_is_public) if nan_policy == "raise" and counts is None else None
 
 
 # Libraries whose objects hold records elsewhere: their length would be a pass over them.
@@ -500,9 +500,16 @@ ELSEWHERE = frozenset({"dask", "duckdb", "ibis", "pyspark", "ray"})
 
 
 def public_rows(x: Any, counts: Any, n_is_public: bool) -> int | None:
-    """Number of rows of a column, missing ones included, at least 1: as `public_length`."""
-    if not n_is_public or counts is not None:
+    """Number of rows of a column, missing ones included, at least 1: as `public_length`.
+
+    Of persons all that their rows can stand for.
+    """
+    if not n_is_public:
         return None
+    if counts is not None:
+        from dpq_fast.data.persons import Persons  # which checks by this module
+
+        return counts.number() * counts.most if isinstance(counts, Persons) else None
     if type(x).__module__.partition(".")[0] in ELSEWHERE:
         return None
     try:

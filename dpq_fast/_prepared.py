@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpq_fast import privacy
+from dpq_fast import _checks, privacy
 from dpq_fast._arguments import refuse_misfit
+from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import are_numbers, placed
 from dpq_fast.noise.rng import default_rng
@@ -80,6 +82,7 @@ class Prepared(Generic[Answer]):
 
 def releases(
     *kinds: str,
+    of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]] | None = None,
 ) -> Callable[[Callable[P, Prepared[Answer]]], Callable[P, Answer]]:
     """Make a public function, which releases, of one that prepares a release.
 
@@ -93,9 +96,13 @@ def releases(
         arguments that say where a column lies are times, the column is read in steps of the
         resolution, the function sees these, and its answer becomes times again: before it a public
         map of each record, after it post-processing.
+    of_each : callable, optional
+        Makes a column of one record for each person of a column of several, for a release by
+        ``contributions="weights"``. Default: the records share the weight of their person.
     """
 
-    def release_of(body: Callable[P, Prepared[Answer]]) -> Callable[P, Answer]:
+    def release_of(given: Callable[P, Prepared[Answer]]) -> Callable[P, Answer]:
+        body: Callable[P, Prepared[Answer]] = about_persons(of_each)(given)
         of_times = _of_times(body, kinds)
 
         def prepared(*arguments: Any, **options: Any) -> Prepared[Answer]:
@@ -122,6 +129,65 @@ def releases(
         return call
 
     return release_of
+
+
+def about_persons(
+    of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]] | None = None,
+) -> Callable[[Callable[..., Other]], Callable[..., Other]]:
+    """Let what is private per person of so many records take ids of persons.
+
+    The function declares `privacy_unit` and `contributions`, and leaves them alone: it gets
+    `counts` that are made of the ids, and how many a person has at most (`dpq_fast.data.persons`).
+    An expected number of records is one of persons.
+    """
+
+    def take(body: Callable[..., Other]) -> Callable[..., Other]:
+        taken = inspect.signature(body).parameters
+        if not {"privacy_unit", "max_contributions"} <= taken.keys():
+            return body
+
+        @functools.wraps(body)
+        def call(x: Any, *arguments: Any, **options: Any) -> Other:
+            ids = options.pop("privacy_unit", None)
+            given = Persons.in_place_of(
+                options.get("counts"), ids, options.pop("contributions", WEIGHTS)
+            )
+            held = x.persons if isinstance(x, Sample) else None
+            persons = given if isinstance(given, Persons) else held
+            if persons is None:
+                return body(x, *arguments, **options)
+            most = options.pop("max_contributions", None)
+            if ids is None and most == persons.most:  # of a call that has them already
+                return body(x, *arguments, **options, max_contributions=most)
+            if most is not None:
+                raise ValueError(
+                    f"max_contributions must be left out with a privacy_unit, got {most!r}"
+                )
+            if ids is not None and isinstance(x, Sample):
+                raise ValueError(
+                    "privacy_unit belongs to Sample.of, and must be left out for a Sample"
+                )
+            if options.get("covers", "sample") != "sample":
+                raise ValueError(
+                    f"covers must be 'sample' with a privacy_unit, got {options['covers']!r}"
+                )
+            if of_each is not None and persons.share:
+                if persons is held:
+                    raise ValueError(
+                        f"x must be a column, beside a privacy_unit, for {body.__name__}, got a "
+                        "Sample of persons"
+                    )
+                return body(persons.beside(x).column(x, of_each), *arguments, **options)
+            if persons is not held:
+                options["counts"] = persons.beside(x)
+            if options.get("expected_n") is not None:
+                expected = _checks.check_count("expected_n", options["expected_n"])
+                options["expected_n"] = expected * persons.most
+            return body(x, *arguments, **options, max_contributions=persons.most)
+
+        return call
+
+    return take
 
 
 def _of_times(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.columns import check_counts
 from dpq_fast.data.key_columns import Column, declared_kind, key_columns_of
 from dpq_fast.data.keys import (
     BOOLEANS,
@@ -26,6 +25,7 @@ from dpq_fast.data.keys import (
     items_of,
     kind_of,
 )
+from dpq_fast.data.persons import weights_of
 from dpq_fast.data.units import Time
 
 
@@ -111,7 +111,7 @@ def totals_of(by: list[Any], counts: Any = None) -> KeyTotals:
     size = len(columns[0])
     if any(len(column) != size for column in columns):
         raise ValueError("by must have columns of one length")
-    weights = None if counts is None else check_counts(counts, size, "by")
+    weights = None if counts is None else weights_of(counts, np.zeros(size), "by")
     keys, places = _coded(columns[0])
     rows: list[tuple[Any, ...]] = [(key,) for key in keys]
     for column in columns[1:]:

@@ -14,16 +14,15 @@ from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
-    check_counts,
     check_declared,
     refuse_nan,
 )
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, Passes, chunks_of
+from dpq_fast.data.persons import WEIGHTS, Persons, beside, weights_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
 from dpq_fast.data.reprs import shown
 from dpq_fast.data.tables import passes_of, refuse_counts
-from dpq_fast.data.units import untimed
 
 
 class Records:
@@ -87,11 +86,19 @@ class Records:
 
     @classmethod
     def reader(
-        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+        cls,
+        x: Any,
+        *,
+        counts: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
+        nan_policy: str = "omit",
+        workers: int = 1,
     ) -> Callable[[], Records]:
         """`of` in two steps, as `Sample.reader`."""
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
+        counts = Persons.in_place_of(counts, privacy_unit, contributions)
         held = x if isinstance(x, Records) else getattr(x, "records", None)  # of a `Sample`
         if isinstance(held, Records):
             if counts is not None or nan_policy != "omit":
@@ -107,14 +114,14 @@ class Records:
             return lambda: records._checked(nan_policy)
         _checks.check_column(x)
         check_declared(x)
-        if counts is not None:
-            (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
+        counts = beside(x, counts)
 
         def read() -> Records:
             values = as_column(x)
-            weighted = None if counts is None else (values, check_counts(counts, values.size))
+            weighted = None if counts is None else (values, weights_of(counts, values))
+            n_is_public = nan_policy == "raise" and not isinstance(counts, Persons)
             return cls(
-                Chunks.of_array(values, threads), weighted, n_is_public=nan_policy == "raise"
+                Chunks.of_array(values, threads), weighted, n_is_public=n_is_public
             )._checked(nan_policy)
 
         return read

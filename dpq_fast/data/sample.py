@@ -20,13 +20,13 @@ from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
-    check_counts,
     check_declared,
     refuse_nan,
 )
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks, chunks_of
+from dpq_fast.data.persons import WEIGHTS, Atoms, Persons, beside, weights_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
@@ -37,7 +37,6 @@ from dpq_fast.data.units import (
     of_texts,
     placed,
     unit_of,
-    untimed,
 )
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.orders import choice
@@ -66,6 +65,8 @@ class Sample:
     unit : Unit or None
         What numbers stand for where records are times or durations: then `bounds` and `lattice`
         are in steps of the resolution. Public.
+    persons : Persons or None
+        Whose the records are, where guarantees are about persons; private.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class Sample:
     (2,)
     """
 
-    __slots__ = ("_coarse", "bounds", "lattice", "records", "unit")
+    __slots__ = ("_coarse", "bounds", "lattice", "persons", "records", "unit")
 
     def __init__(
         self,
@@ -90,12 +91,14 @@ class Sample:
         lattice: Lattice | None,
         bounds: tuple[float, float],
         unit: Unit | None = None,
+        persons: Persons | None = None,
     ) -> None:
         self._coarse = coarse
         self.records = records
         self.lattice = lattice
         self.bounds = bounds
         self.unit = unit
+        self.persons = persons
 
     def __repr__(self) -> str:
         return shown(self, **placement(self.bounds, self.lattice, self.unit))
@@ -111,6 +114,8 @@ class Sample:
         dither: bool | None = None,
         prior: Any = None,
         counts: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
         assume_sorted: bool = False,
         nan_policy: str = "omit",
         workers: int = 1,
@@ -149,6 +154,8 @@ class Sample:
             How often each value occurs; non-negative, sum at most 2^53. Private. Where `x` and
             `counts` are columns of pandas, they go by the labels of their indexes, as rows of
             `quantile_by` do.
+        privacy_unit, contributions : optional
+            Ids of persons, as in `quantile`: releases of the sample are about persons.
         assume_sorted : bool, default False
             The caller's promise that `x` ascends, NaN last. If it is broken, the answer is
             meaningless and its privacy lost, but memory stays safe. Public.
@@ -211,6 +218,8 @@ class Sample:
             **place,
             dither=dither,
             counts=counts,
+            privacy_unit=privacy_unit,
+            contributions=contributions,
             assume_sorted=assume_sorted,
             nan_policy=nan_policy,
             workers=workers,
@@ -226,6 +235,8 @@ class Sample:
         dither: bool | None = None,
         prior: Any = None,
         counts: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
         assume_sorted: bool = False,
         nan_policy: str = "omit",
         workers: int = 1,
@@ -238,6 +249,7 @@ class Sample:
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
         threads = _checks.check_workers(workers)
+        counts = Persons.in_place_of(counts, privacy_unit, contributions)
         if isinstance(x, Sample):
             if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
                 raise ValueError(
@@ -259,8 +271,7 @@ class Sample:
             return Reader(passes, bounds, lattice, nan_policy)
         _checks.check_column(x)
         check_declared(x)
-        if counts is not None:
-            (counts,) = _checks.aligned(untimed(x), [("counts", counts)])
+        counts = beside(x, counts)
         return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)
 
     @classmethod
@@ -429,13 +440,13 @@ class Sample:
 
     def in_steps(self) -> Sample:
         """The same records as numbers, for what knows nothing of units."""
-        return Sample(self._coarse, self.records, self.lattice, self.bounds)
+        return Sample(self._coarse, self.records, self.lattice, self.bounds, persons=self.persons)
 
     def on(self, lattice: Lattice | None) -> Sample:
         """The same records with another prior or dither on the same points, or on none."""
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
-        return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
+        return Sample(self._coarse, self.records, lattice, self.bounds, self.unit, self.persons)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
         """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
@@ -600,10 +611,13 @@ class Reader:
         unit = own if isinstance(own, Unit) else None
         chunks = Chunks.of_array(values, self._threads)
         if self._counts is not None:
-            weights = check_counts(self._counts, values.size)
-            coarse = choice.of_counts(values, weights, lattice, bounds, nan_policy)
+            weights = weights_of(self._counts, values)
+            persons = self._counts if isinstance(self._counts, Persons) else None
+            atoms = isinstance(self._counts, Atoms) or (persons is not None and persons.share)
+            coarse = choice.of_counts(values, weights, lattice, bounds, nan_policy, atoms)
+            n_is_public = n_is_public and persons is None
             records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
-            return Sample(coarse, records, lattice, bounds, unit)
+            return Sample(coarse, records, lattice, bounds, unit, persons)
         coarse = choice.of_array(
             values,
             chunks,

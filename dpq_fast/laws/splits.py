@@ -64,7 +64,7 @@ class RankRange(Order):
             output = math.nextafter(output, math.inf)
         return self._order.rank_of(output) - self.skipped
 
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+    def cell(self, point: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         below, points = self._order.cell(point)
         return below - self.skipped, points
 

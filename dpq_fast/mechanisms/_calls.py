@@ -26,6 +26,8 @@ class RecordOptions(TypedDict, total=False):
     """Arguments about a column whose records are counted or added up; see `Records.reader`."""
 
     counts: Any
+    privacy_unit: Any
+    contributions: Any
     nan_policy: str
     workers: int
 

@@ -17,6 +17,7 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
@@ -300,6 +301,8 @@ def agg_tree(
     resolution: float | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     expected_n: int | None = None,
     max_contributions: int = 1,

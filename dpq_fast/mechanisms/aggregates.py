@@ -15,6 +15,7 @@ import numpy as np
 from dpq_fast import privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._prepared import Prepared, releases
+from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
@@ -87,7 +88,7 @@ def count_terms(records: Records, scale: Fraction) -> list[NoisyTerm]:
     return [(records.total, scale)]
 
 
-@releases()
+@releases(of_each=Persons.present)
 @with_options(Records.reader)
 def count(
     x: Any,
@@ -197,6 +198,8 @@ def _clipped(
     resolution: float | None = None,
     neighbors: str = "swap",
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -264,7 +267,7 @@ def drawn(
     return draw_sum if name == "sum" else draw_mean
 
 
-@releases(DURATIONS)
+@releases(DURATIONS, of_each=Persons.totals)
 @with_further(clip_options)
 @as_called(_clipped)
 def sum(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
@@ -379,7 +382,7 @@ def sum(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
     return _clipped("sum", *arguments, **options)
 
 
-@releases(INSTANTS, DURATIONS)
+@releases(INSTANTS, DURATIONS, of_each=Persons.means)
 @with_further(clip_options)
 @as_called(_clipped)
 def mean(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._prepared import Prepared, releases
+from dpq_fast.data.persons import WEIGHTS, parts_of
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
@@ -86,11 +87,21 @@ class _Rows:
     """A column of records and one of keys, of which all that is public was checked."""
 
     def __init__(
-        self, x: Any, by: Any, groups: Any, counts: Any, nan_policy: str, workers: int
+        self,
+        x: Any,
+        by: Any,
+        groups: Any,
+        counts: Any,
+        nan_policy: str,
+        workers: int,
+        name: str,
     ) -> None:
         self._groups = None if groups is None else Groups(groups)
+        self._name = name
+        # numbers and sums are of parts of persons
+        self._parts = 1 if name == "mean_by" else parts_of(counts)
         threads = _checks.check_workers(workers)
-        self._rows: Any = rows_of(x, by, counts, nan_policy, threads)
+        self._rows: Any = rows_of(x, by, counts, nan_policy, threads, name == "sum_by")
         self._rows.check_keys(self._groups)
 
     def prepared(
@@ -98,13 +109,13 @@ class _Rows:
         calibration: Any,
         answer: Callable[[Gathered | TableGroups, np.random.Generator], Answers],
         request: Request | None,
-        name: str,
     ) -> Prepared[GroupValues]:
         """The answers of all groups, from values and their intervals, if any."""
         selection = getattr(calibration, "selection", None)
 
         def draw(rng: np.random.Generator) -> GroupValues:
-            groups, (values, *ends) = self._rows.read(self._groups, selection, answer, rng)
+            groups, answers = self._rows.read(self._groups, selection, answer, rng)
+            values, *ends = (each / self._parts for each in answers) if self._parts > 1 else answers
             asked: dict[str, Any] = {}
             if request is not None:
                 low, high = ends
@@ -113,7 +124,7 @@ class _Rows:
                 )
             return GroupValues(groups.keys.copy(), values, names=self._rows.names, **asked)
 
-        return Prepared(calibration, draw, name)
+        return Prepared(calibration, draw, self._name)
 
 
 def _noisy(totals: NDArray[Any], scale: Fraction, rng: np.random.Generator) -> NDArray[Any]:
@@ -154,6 +165,8 @@ def count_by(
     neighbors: str = "swap",
     public_by: bool = False,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -243,7 +256,7 @@ def count_by(
         selection_share=privacy.kept_groups.share_of(groups, selection_share),
     )
     request = of_sample(Request.of(confidence, covers))
-    rows = _Rows(Timed(x, Presence()), by, groups, counts, nan_policy, workers)
+    rows = _Rows(Timed(x, Presence()), by, groups, counts, nan_policy, workers, "count_by")
     scale = _release_of(calibration).each.scale
 
     def answer(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
@@ -255,7 +268,7 @@ def count_by(
         low = np.minimum(np.maximum(numbers - beside, zero), numbers)
         return numbers, low, np.maximum(numbers + beside, zero)
 
-    return rows.prepared(calibration, answer, request, "count_by")
+    return rows.prepared(calibration, answer, request)
 
 
 def _release_of(calibration: Any) -> privacy.aggregates_by.Calibration:
@@ -283,6 +296,8 @@ def _clipped(
     neighbors: str = "swap",
     public_by: bool = False,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -322,7 +337,7 @@ def _clipped(
     each = _release_of(calibration)
     own: dict[str, Any] = clip | each.own
     clipping = Clipping(method_options, **own)
-    rows = _Rows(x, by, groups, counts, nan_policy, workers)
+    rows = _Rows(x, by, groups, counts, nan_policy, workers, name)
 
     def apart(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
@@ -358,7 +373,7 @@ def _clipped(
         return values, np.minimum(low, values), np.maximum(high, values)
 
     answer = at_once if clipping.method is None else apart
-    return rows.prepared(calibration, answer, request, name)
+    return rows.prepared(calibration, answer, request)
 
 
 @releases(DURATIONS)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words, names_of, with_further
-from dpq_fast._prepared import Prepared, releases
+from dpq_fast._prepared import Prepared, about_persons, releases
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.joint.path import PathLaw, first_windows, likely_reaches, prepare
@@ -156,6 +157,8 @@ def approx_quantiles(
     dither: bool | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
@@ -309,6 +312,7 @@ def approx_quantiles(
 
 
 @in_our_words
+@about_persons()
 @with_further(lambda: names_of(unbounded_quantile_law))
 def approx_quantiles_law(
     x: Any,
@@ -323,6 +327,8 @@ def approx_quantiles_law(
     dither: bool | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,

@@ -21,6 +21,7 @@ from dpq_fast._arguments import with_further
 from dpq_fast._kernels import uniform
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.leaves import Curve, Leaves
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
@@ -387,6 +388,8 @@ def cdf(
     resolution: float | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     expected_n: int | None = None,
     max_contributions: int = 1,

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups_scatter as kernel
 from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts, check_declared
+from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_declared
 from dpq_fast.data.key_columns import names_of
 from dpq_fast.data.key_counts import split_columns, totals_of
+from dpq_fast.data.persons import Atoms, counted, in_order, named, parts_of, weights_of
 from dpq_fast.data.pool import Pool
 from dpq_fast.data.public_keys import BLOCK, Groups, KeysOf, Picked
 from dpq_fast.data.queries import Sums
@@ -50,16 +51,23 @@ class GroupedRows(NamedTuple):
         Number of each row's group within its chunk.
     weights : ndarray of float64, or None
         How many records each row stands for, positive and exact; None for 1 each.
+    atoms : bool
+        Whether these are parts of one record.
     """
 
     values: NDArray[np.float64]
     members: NDArray[np.uint16]
     weights: NDArray[np.float64] | None
+    atoms: bool = False
 
     def pick(self, rows: Any) -> GroupedRows:
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return GroupedRows(self.values[rows], self.members[rows], weights)
+        return GroupedRows(self.values[rows], self.members[rows], weights, self.atoms)
+
+    def weighted(self, weights: NDArray[np.float64]) -> Any:
+        """Weights of some of them in the place of `counts`."""
+        return Atoms(weights) if self.atoms else weights
 
     def of_chunk(self, number: int, ends: NDArray[np.int64]) -> GroupedRows:
         """Those of one chunk, of all chunks that end where `by_chunk` says."""
@@ -73,6 +81,7 @@ def by_chunk(
     keys_of: KeysOf,
     nan_policy: str,
     pool: Pool,
+    atoms: bool = False,
 ) -> tuple[GroupedRows, NDArray[np.int64]]:
     """Rows put together by chunk, and where each chunk's end; rows of count 0 are left out.
 
@@ -109,14 +118,14 @@ def by_chunk(
     if nan_policy == "raise" and any(missing):
         raise ValueError("x must not contain NaN with nan_policy='raise'")
     last = ends[:, -1] if blocks else np.zeros(keys.chunks, dtype=np.int64)
-    return GroupedRows(values, members, weights), last
+    return GroupedRows(values, members, weights, atoms), last
 
 
 # Groups one by one
 
-# The records of one group, without missing ones: values, and how many records each stands for; or
-# passes over them.
-Records = tuple[Any, NDArray[np.float64] | None]
+# The records of one group, without missing ones: values, and how many records each stands for, or
+# its weight; or passes over them.
+Records = tuple[Any, Any]
 # Arrays with an entry for each group.
 Answers = tuple[NDArray[Any], ...]
 
@@ -156,9 +165,9 @@ class Gathered(NamedTuple):
             rows, size = self.rows.of_chunk(number, self.ends), totals[own].size
             if weighted:
                 for g, (values, weights) in enumerate(records_of(rows, size)):
-                    assert weights is not None
+                    own_weights = weights_of(weights, values)
                     totals[at + g], numbers[at + g] = kernel_sums.weighted(
-                        values, weights.astype(np.int64), query.scale, query.first, query.last
+                        values, own_weights, query.scale, query.first, query.last
                     )
                 return
             start, values = kernel.order(rows.values, rows.members, size)
@@ -187,7 +196,7 @@ def records_of(rows: GroupedRows, groups: int) -> list[Records]:
     if rows.weights is not None:
         _, weights = kernel.order(rows.weights, rows.members, groups)
     return [
-        (values[first:last], None if weights is None else weights[first:last])
+        (values[first:last], None if weights is None else rows.weighted(weights[first:last]))
         for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
     ]
 
@@ -241,6 +250,8 @@ class HeldRows:
     x, by, counts, nan_policy
         As in `quantile_by`; what is public about them is checked.
     threads : int
+    by_size : bool
+        Whether persons share their weight by the size of their records, for sums.
 
     Attributes
     ----------
@@ -248,12 +259,20 @@ class HeldRows:
         What the columns of keys are called, if they are those of a frame.
     """
 
-    def __init__(self, x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> None:
+    def __init__(
+        self,
+        x: Any,
+        by: Any,
+        counts: Any,
+        nan_policy: str,
+        threads: int,
+        by_size: bool = False,
+    ) -> None:
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         _checks.check_column(untimed(x))
         check_declared(x)
         self._x, self._by, self._counts = x, by, counts
-        self._nan_policy, self._threads = nan_policy, threads
+        self._nan_policy, self._threads, self._by_size = nan_policy, threads, by_size
 
     @property
     def names(self) -> tuple[Any, ...]:
@@ -263,8 +282,10 @@ class HeldRows:
     def check_keys(self, groups: Groups | None) -> None:
         """Refuse columns of keys for what they declare, and rows that do not belong together."""
         columns = split_columns(self._by) if groups is None else groups.check_form(self._by)
-        others = [*_checks.named_keys(columns), ("counts", self._counts)]
-        *self._columns, self._counts = _checks.aligned(untimed(self._x), others)
+        others = [*_checks.named_keys(columns), *named(self._counts)]
+        together = _checks.aligned(untimed(self._x), others)
+        self._columns = together[: len(columns)]
+        self._counts = in_order(self._counts, together[len(columns) :])
 
     def read(
         self,
@@ -274,15 +295,15 @@ class HeldRows:
         rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """The groups, which are selected where they were not listed, and their answers."""
-        column = as_column(self._x)
+        column, weights = counted(self._counts, as_column(self._x), self._by_size)
         if groups is None:
             assert selection is not None
-            found = totals_of(self._columns, self._counts).ordered()
+            found = totals_of(self._columns, weights).ordered()
             groups = Groups.kept(KeysLaw(*found, selection).sample(rng), len(self._columns))
-        weights = None if self._counts is None else check_counts(self._counts, column.size)
         with Pool(self._threads) as pool:
             keys, keys_of = groups.lookup(self._columns, column.size, pool.map)
-            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool)
+            parts = parts_of(self._counts) > 1
+            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, parts)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
 
 
@@ -427,9 +448,11 @@ class TableGroups(NamedTuple):
         return tuple(np.concatenate(parts)[order] for parts in zip(*found, strict=True))
 
 
-def rows_of(x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> HeldRows | TableRows:
+def rows_of(
+    x: Any, by: Any, counts: Any, nan_policy: str, threads: int, by_size: bool = False
+) -> HeldRows | TableRows:
     """A column of records and those of their keys, in memory or in a table; not read."""
     inside = of_one_table(x, by)
     if inside is None:
-        return HeldRows(x, by, counts, nan_policy, threads)
+        return HeldRows(x, by, counts, nan_policy, threads, by_size)
     return TableRows(*inside, counts, nan_policy, threads)

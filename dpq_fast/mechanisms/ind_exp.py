@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
-from dpq_fast._prepared import Prepared, releases
+from dpq_fast._prepared import Prepared, about_persons, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
@@ -272,6 +272,7 @@ def ind_exp(
 
 
 @in_our_words
+@about_persons()
 @with_options(Sample.reader)
 def ind_exp_law(
     x: Any,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast._kernels.scan import Scan
-from dpq_fast._prepared import Prepared, releases
+from dpq_fast._prepared import Prepared, about_persons, releases
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.joint import choice, few, path
@@ -231,6 +231,7 @@ def joint_exp(
 
 
 @in_our_words
+@about_persons()
 @with_options(Sample.reader)
 def joint_exp_law(
     x: Any,

@@ -14,6 +14,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import names_of, with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.prior import MOST_POINTS
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
@@ -75,6 +76,7 @@ max_contributions, expected_n
         relation_of(neighbors),
         epsilon=budget / k,
         n=expected_n,
+        max_contributions=k,
         points=_weighable(lattice),
         two_sided=bounds[0] < 0.0 < bounds[1],
         dithered=dithered,
@@ -246,6 +248,8 @@ def quantile(
     dither: bool | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,

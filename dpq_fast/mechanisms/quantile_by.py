@@ -22,6 +22,7 @@ from dpq_fast._kernels.groups_release import Releases
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.keys import comparable
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
@@ -43,7 +44,7 @@ from dpq_fast.mechanisms.intervals import halted, nested
 from dpq_fast.noise.rng import child, seeds_of
 from dpq_fast.orders.order import CoarseOrder
 from dpq_fast.orders.sorted import SortedOrder
-from dpq_fast.privacy.agg_tree import DEFAULT_N
+from dpq_fast.privacy.agg_tree import expected_records
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.released.groups import GroupQuantiles
@@ -78,6 +79,8 @@ def quantile_by(
     dither: bool | None = None,
     prior: Any = None,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -329,7 +332,7 @@ def quantile_by(
             dither=dither,
             prior=prior,
             nan_policy=nan_policy,
-            expected_n=DEFAULT_N if expected_n is None else expected_n,
+            expected_n=expected_records(expected_n, max_contributions),
             interval_share=interval_share,
             neighbors=part.neighbors,
             **part.given(),
@@ -618,7 +621,8 @@ def _repeated(
     few = sizes <= largest
     repeats = np.where(np.repeat(few, np.diff(start)), weights, 0.0).astype(np.int64)
     big: dict[int, tuple[NDArray[Any], ...]] = {
-        group: (values[start[group] : start[group + 1]], weights[start[group] : start[group + 1]])
+        group: (values[own], rows.weighted(weights[own]))
         for group in np.flatnonzero(~few).tolist()
+        for own in [slice(start[group], start[group + 1])]
     }
     return np.append(0, np.cumsum(repeats))[start], np.repeat(values, repeats), big

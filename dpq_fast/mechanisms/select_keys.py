@@ -13,6 +13,7 @@ from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data import tables
 from dpq_fast.data.key_counts import KeyCounts, count_keys, split_columns
 from dpq_fast.data.keys import as_array
+from dpq_fast.data.persons import WEIGHTS, in_order, named
 from dpq_fast.data.tables import TableColumns
 from dpq_fast.laws.key_selection import KeysLaw
 
@@ -26,6 +27,8 @@ def select_keys(
     neighbors: str = "swap",
     max_contributions: int = 1,
     counts: Any = None,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
 ) -> Prepared[NDArray[Any]]:
@@ -115,8 +118,9 @@ def select_keys(
         counted = partial(tables.count_keys, by)
     else:
         (name, first), *others = _checks.named_keys(split_columns(by))
-        *rest, counts = _checks.aligned(first, [*others, ("counts", counts)], name)
-        counted = partial(count_keys, [first, *rest], counts)
+        beside = _checks.aligned(first, [*others, *named(counts)], name)
+        rest, own = beside[: len(others)], in_order(counts, beside[len(others) :])
+        counted = partial(count_keys, [first, *rest], own)
     return Prepared(
         calibration,
         lambda rng: as_array(KeysLaw(*counted(), calibration).sample(rng)),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
-from dpq_fast._prepared import Prepared, releases
+from dpq_fast._prepared import Prepared, about_persons, releases
 from dpq_fast.data.lattice import LARGEST, Lattice, default_step
 from dpq_fast.data.prior import Masses
 from dpq_fast.data.sample import Reader, Sample
@@ -372,6 +372,7 @@ def two_stage(
 
 
 @in_our_words
+@about_persons()
 @with_options(Sample.reader)
 def two_stage_law(
     x: Any,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
-from dpq_fast._prepared import Prepared, releases
+from dpq_fast._prepared import Prepared, about_persons, releases
 from dpq_fast.data.records import Records
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.laws.unbounded import Search, UnboundedQuantileLaw
@@ -261,6 +261,7 @@ def unbounded_quantile(
 
 
 @in_our_words
+@about_persons()
 @with_options(Records.reader)
 def unbounded_quantile_law(
     x: Any,

@@ -17,6 +17,7 @@ from dpq_fast.data.columns import as_float64, is_ready, refuse_nan
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes
 from dpq_fast.data.queries import PointCounts
+from dpq_fast.orders.atoms import AtomOrder, summed
 from dpq_fast.orders.buckets import PROBED, Buckets
 from dpq_fast.orders.cells import CountedCells
 from dpq_fast.orders.counted import CountedOrder
@@ -122,8 +123,9 @@ def of_counts(
     lattice: Lattice | None,
     bounds: tuple[float, float],
     nan_policy: str,
+    atoms: bool,
 ) -> CoarseOf:
-    """Records given as values and counts."""
+    """Records given as values and counts, or as values and weights."""
     present = weights > 0
     values, weights = as_float64(values[present]), weights[present]
     missing = np.isnan(values)
@@ -131,9 +133,12 @@ def of_counts(
         refuse_nan(nan_policy)
         values, weights = values[~missing], weights[~missing]
     records = np.clip(values, *bounds) if lattice is None else lattice.encode(values)
-    distinct, place = np.unique(records, return_inverse=True)
-    totals = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(totals, place, weights)
+    if atoms:
+        order = np.lexsort((weights, records))
+        records, weights = records[order], weights[order]
+        return lambda lattice: AtomOrder(records, weights, lattice, bounds)
+    order = np.argsort(records)
+    distinct, totals = summed(records[order], weights[order])
     return lambda lattice: CountedOrder(distinct, totals, lattice, bounds)
 
 

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.dither import Offsets
 from dpq_fast._kernels.parts import Parts
+from dpq_fast.orders.atoms import AtomOrder
 from dpq_fast.orders.blocks import Zone, stretch_of, with_ends
 from dpq_fast.orders.order import CoarseOrder, Stretch, WholeOrder, innermost
 from dpq_fast.orders.sorted import SortedOrder
@@ -220,6 +221,8 @@ def _widths(
 
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
     """One dither of an order on a lattice with dither bits; laid out at once if records are few."""
+    if isinstance(coarse, AtomOrder):
+        return coarse.dithered(rng)
     order = DitheredOrder(coarse, rng)
     if coarse.n > EAGER_RECORDS:
         return order

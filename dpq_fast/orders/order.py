@@ -209,8 +209,11 @@ class Order(ABC):
         """
 
     @abstractmethod
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
-        """Records below a coarse lattice point, and the fine points of the records on it."""
+    def cell(self, point: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The fine points of the records on a coarse lattice point, and how many are before each.
+
+        The last one of these numbers is how many are below the next point.
+        """
 
 
 def log_volume(extent: float, m: int, lattice: bool) -> float:
@@ -232,10 +235,13 @@ class WholeOrder(Order):
     ----------
     scans : bool
         Whether windows are collected by passes over the records: then `prepare` saves passes.
+    uneven : bool
+        Whether records stand for very many ranks each: then intervals tell what ranks do not.
     """
 
     skipped = 0
     scans = False
+    uneven = False
     _compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
@@ -295,9 +301,9 @@ class WholeOrder(Order):
             output = math.nextafter(output, math.inf)
         return int(self.ranks_of(np.array([output]))[0])
 
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+    def cell(self, point: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         start, stop = self.ranks_of(np.array([point, point + 1])).tolist()
-        return start, self._points([(start, stop)])
+        return np.arange(start, stop + 1), self._points([(start, stop)])
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         pass  # there are no passes to save

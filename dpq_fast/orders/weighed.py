@@ -27,7 +27,7 @@ class WeighedOrder(CutOrder):
     def __init__(self, coarse: CoarseOrder, lattice: Lattice) -> None:
         super().__init__(coarse.n, lattice, coarse.bounds)
         assert lattice.masses is not None
-        self.scans = coarse.scans
+        self.scans, self.uneven = coarse.scans, coarse.uneven
         self._coarse = coarse
         self._masses = lattice.masses
 
@@ -64,8 +64,8 @@ class WeighedOrder(CutOrder):
         point, below, above = self._coarse.cuts(around)
         return Cuts(self._masses.below(point + 1) - 1, below, above)
 
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
-        return self._coarse.rank_of(point), np.empty(0, dtype=np.int64)  # none inside
+    def cell(self, point: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._coarse.ranks_of(np.array([point])), np.empty(0, dtype=np.int64)  # none inside
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         at = self._coarse.weighed(places, self._masses)

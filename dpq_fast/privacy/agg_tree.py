@@ -199,11 +199,18 @@ def shape_of(
         height = check_count("height", height)
     if branching is not None:
         branching = check_count("branching", branching, 2)
-    n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
+    n = expected_records(expected_n, 1)
     if height is None or branching is None:
         share = deviation / n
         _, height, branching = _best_shape(height, branching, points, share, gaussian, spread)
     return check_tree(height, branching, points)
+
+
+def expected_records(expected_n: Any, max_contributions: int) -> int:
+    """About how many records there are: those of 10,000 persons, if nobody says."""
+    if expected_n is None:
+        return DEFAULT_N * max_contributions
+    return check_count("expected_n", expected_n)
 
 
 def least_error(points: int | None, expected_n: int, deviation: float) -> tuple[float, bool]:
@@ -349,7 +356,8 @@ def calibrate(
     else:
         deviation = k * math.sqrt(float(min(relation.parts / (2 * value), _LARGEST)))
     noise_of = deviation, rho is not None
-    height, branching = shape_of(height, branching, points, expected_n, *noise_of, spread)
+    n = expected_records(expected_n, k)
+    height, branching = shape_of(height, branching, points, n, *noise_of, spread)
     sensitivity, squared = sensitivities(height, relation, max_contributions)
     one = kind.calibrated(sensitivity, squared, value)
     epsilon = None if epsilon is None else float(epsilon)

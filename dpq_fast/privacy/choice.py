@@ -34,6 +34,7 @@ def most_accurate(
     *,
     epsilon: float,
     n: int | None = None,
+    max_contributions: int = 1,
     points: int | None = None,
     two_sided: bool = False,
     dithered: bool = False,
@@ -49,7 +50,9 @@ def most_accurate(
     epsilon : float
         Budget for each record; for a budget in rho the range that it buys.
     n : int, optional
-        About how many records there are. Default: 10,000.
+        About how many records there are. Default: those of 10,000 persons.
+    max_contributions : int, default 1
+        How many records a person has at most.
     points : int or None
         Number of lattice points; None without a lattice, which two stages need.
     two_sided : bool, default False
@@ -72,7 +75,7 @@ def most_accurate(
     """
     q, m = levels.values, levels.m
     is_known = n is not None
-    n = agg_tree.DEFAULT_N if n is None else n
+    n = agg_tree.expected_records(n, max_contributions)
     weight = n * epsilon
     may_pilot = points is not None and not dithered and weight >= PILOT_TELLS
     near_an_end = may_pilot and min(q[0], 1.0 - q[-1]) * weight < NEAR_AN_END

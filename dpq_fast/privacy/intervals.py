@@ -91,10 +91,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_choice, check_count, check_max_contributions
+from dpq_fast._checks import check_choice, check_max_contributions
 from dpq_fast.privacy.above_threshold import check_fraction
 from dpq_fast.privacy.accounting import Calibrated
-from dpq_fast.privacy.agg_tree import DEFAULT_N
+from dpq_fast.privacy.agg_tree import expected_records
 from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
@@ -513,8 +513,9 @@ def _search(
     def cost_of(one: float, same: float) -> float:
         return float(relation.worst(one=one, same=same, moved=2.0 * one if moves else None))
 
-    unit = epsilon * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
-    n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
+    k = check_max_contributions(max_contributions)
+    unit = epsilon * (1.0 - ROUNDING) / k
+    n = expected_records(expected_n, k)
     everywhere = np.ones(q.size, dtype=np.bool_)
     both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
     low, high = np.array(both._expected_thresholds(n), dtype=np.float64).T

@@ -250,8 +250,11 @@ def _weight(
     epsilon: float | None, rho: float | None, max_contributions: int, expected_n: int | None
 ) -> float:
     """Number of records times epsilon for each of them."""
-    n = agg_tree.DEFAULT_N if expected_n is None else check_count("expected_n", expected_n, 0)
-    return n * resolve_epsilon(epsilon, rho) / check_max_contributions(max_contributions)
+    k = check_max_contributions(max_contributions)
+    if expected_n is not None:
+        expected_n = check_count("expected_n", expected_n, 0)
+    n = agg_tree.DEFAULT_N * k if expected_n is None else expected_n
+    return n * resolve_epsilon(epsilon, rho) / k
 
 
 def _leaves(tree: agg_tree.Calibration) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_count, check_flag
-from dpq_fast.privacy.agg_tree import DEFAULT_N
+from dpq_fast.privacy.agg_tree import expected_records
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import (
@@ -150,7 +150,7 @@ selection_share, **method_options
         )
         options = dict(neighbors=part.neighbors, nan_policy=nan_policy, **part.given())
         options |= arguments_of(spent.method, resolution, dither, prior) | method_options
-        n = DEFAULT_N if expected_n is None else expected_n
+        n = expected_records(expected_n, max_contributions)
         if confidence is not None:
             options |= dict(confidence=confidence, covers=covers, interval_share=interval_share)
         if confidence is not None or spent.method in BY_NUMBER:

@@ -32,7 +32,7 @@ def law_of(
     """The law of JointExp, by cells of ranks where they save most of its rows."""
     n, m = order.n, q.size
     extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
-    if extreme or is_short(n + 1, m, plan):
+    if extreme or order.uneven or is_short(n + 1, m, plan):
         return PathLaw(order, q, rate, forward, plan=plan)
     guess = path.first_window(order, q, rate, plan)
     if is_short(2 * guess + 1, m, plan):

@@ -323,10 +323,10 @@ class PathLaw:
         starts, stops = (self._order.lattice.starts(cells + shift).tolist() for shift in (0, 1))
         rank, width, ends = [], [], []
         for cell, start, stop in zip(cells.tolist(), starts, stops, strict=True):
-            below, points = self._order.cell(cell)
+            ranks, points = self._order.cell(cell)
             edges = np.concatenate(([start - 1], points, [stop - 1]), dtype=np.int64)
             kept = np.diff(edges) > 0
-            rank.append((below + np.arange(edges.size - 1))[kept])
+            rank.append(ranks[kept])
             width.append(np.diff(edges)[kept].astype(np.float64))
             ends.append(int(kept.sum()))
         pieces = Intervals(np.concatenate(rank), np.concatenate(width), np.empty(0))

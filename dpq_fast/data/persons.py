@@ -1,0 +1,359 @@
+r"""Whose the records are: a column of ids, so that a guarantee is about persons, not about rows.
+
+**Weights.** The records of a person share one unit of weight, of :math:`M` = `WEIGHT` parts: with k
+records each has :math:`\lfloor M / k \rfloor`. So a person has at most M parts, whatever they hold,
+none of their records is left out up to M of them, and no bound has to be chosen. A release sees the
+parts as so many records of one value (`counts`), of which a person has at most M
+(`max_contributions`): what is proved there for persons of up to M records holds as it is, in groups
+as well, where the parts of a person are spread over the groups that they have records in.
+
+What is released are statistics of *a random record of a random person*.
+
+**Rows.** With ``contributions=k`` at most k records of each person stay, each whole: of those in
+order, as evenly spread as they can be. What is released are statistics of records, and those of
+people with more than k count for less.
+
+**Why which records stay costs nothing.** Weights and choice are functions of one person's records
+alone. So data sets that differ in one person become data sets that differ in the parts of that
+person, and no others: M of them under "add-remove", and under "swap", where one person stands in
+the place of another, M that become other ones, or missing. Neither depends on the order of rows.
+
+A record is left out where its value or its id is missing: nobody could be told whose it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing
+from dpq_fast.data.key_columns import Column, columns_of
+from dpq_fast.data.keys import NO_TIME, TIMED, comparable, items_of
+from dpq_fast.data.units import untimed
+
+# Parts of the weight of a person: divisible well by small numbers and so many that persons of
+# thousands of records have nearly all of theirs; 2^33 persons have 2^53 of them.
+WEIGHT = 2**20
+WEIGHTS = "weights"
+EPSILON = float(np.finfo(np.float64).eps)
+# Ids that lie in a range of up to so many times their number are counted one by one.
+DENSE = 8
+KINDS = "integers, strings, bytes, UUIDs, dates or times"
+
+
+class Persons:
+    """The ids of the records of a column, checked for their form, in the place of `counts`.
+
+    Attributes
+    ----------
+    most : int
+        How many parts, or records, a person has at most. Public.
+    """
+
+    __slots__ = ("_columns", "_k", "_numbers", "most")
+
+    def __init__(self, ids: Any, contributions: Any = WEIGHTS) -> None:
+        self._columns = _columns_of(ids)
+        self._numbers: NDArray[np.int64] | None = None
+        self._k = _check_contributions(contributions)
+        self.most = WEIGHT if self._k is None else self._k
+
+    @classmethod
+    def in_place_of(cls, counts: Any, ids: Any, contributions: Any = WEIGHTS) -> Any:
+        """The arguments about a column as its counts."""
+        if ids is None:
+            if not (isinstance(contributions, str) and contributions == WEIGHTS):
+                raise ValueError(
+                    f"contributions must be left out without a privacy_unit, got {contributions!r}"
+                )
+            return counts
+        if counts is not None:
+            raise ValueError("counts must be left out with a privacy_unit: each row is a record")
+        return cls(ids, contributions)
+
+    @property
+    def share(self) -> bool:
+        """Whether the records of a person share one weight; else some of them stay."""
+        return self._k is None
+
+    @property
+    def named(self) -> list[tuple[str, Any]]:
+        """The columns of ids, and what each is called in `_checks.aligned`."""
+        return [("privacy_unit", column) for column in self._columns]
+
+    def of_columns(self, columns: list[Any]) -> Persons:
+        """The same by ids in another order."""
+        if all(map(operator.is_, columns, self._columns)):
+            return self
+        made = copy(self)
+        made._columns, made._numbers = columns, None
+        return made
+
+    def beside(self, x: Any) -> Persons:
+        """The same in the order of the rows of `x`, where these have labels."""
+        return self.of_columns(_checks.aligned(untimed(x), self.named))
+
+    def column(
+        self, x: Any, of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]]
+    ) -> Callable[[], NDArray[np.float64]]:
+        """A column of one record for each person, which is read when it is called."""
+        return lambda: of_each(self, as_column(x))
+
+    def number(self) -> int:
+        """How many persons there are; public under "swap"."""
+        codes = self._codes
+        return int(np.count_nonzero(np.bincount(codes[codes >= 0])))
+
+    def weights(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """How many parts each record of a column has: 0 of those that are left out."""
+        codes, present = self._present(values)
+        each = np.zeros(values.size, dtype=np.int64)
+        if self._k is None:
+            each[present] = (WEIGHT // np.maximum(np.bincount(codes), 1))[codes]
+            return each
+        order = np.lexsort((as_float64(values[present]), codes))
+        first, number = _runs(codes[order])
+        place = np.arange(codes.size) - np.repeat(first, number)
+        held = np.repeat(number, number)
+        # k steps of 1 in all, the first one half a stride in; all of up to k
+        steps = np.minimum(self._k, held)
+        chosen = (place + 1) * steps + held // 2
+        kept = chosen // held > (chosen - steps) // held
+        each[present[order[kept]]] = 1
+        return each
+
+    def sizes(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Records that add up to the same, and how many parts of the weight each has.
+
+        All records of a person are as large, all that theirs come to, and share the weight by what
+        they were: a clip of records is one of persons, whatever groups they are in.
+        """
+        codes, present = self._present(values)
+        own = np.abs(as_float64(values[present]))
+        order = np.lexsort((own, codes))  # sums are the same in any order of rows
+        first, number = _runs(codes[order])
+        large, each = np.zeros(values.size), np.zeros(values.size, dtype=np.int64)
+        if not first.size:
+            return large, each
+        place, size = present[order], own[order]
+        with np.errstate(all="ignore"):  # of sums that are no numbers
+            whole = np.minimum(np.add.reduceat(size, first), np.finfo(np.float64).max)
+            # less than one by more than sums are rounded
+            part = np.repeat((WEIGHT - 4.0 * number * WEIGHT * EPSILON) / whole, number) * size
+        each[place] = np.where(
+            part < WEIGHT, part, 0.0
+        )  # none of nothing, and of what is no number
+        large[place] = np.copysign(np.repeat(whole, number), as_float64(values[place]))
+        return large, each
+
+    def totals(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The sum of each person's values, in an order that no order of rows changes."""
+        return self._added(values)[0]
+
+    def means(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The mean of each person's values."""
+        totals, number = self._added(values)
+        with np.errstate(all="ignore"):  # of totals that are no numbers
+            return totals / number
+
+    def present(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """One for each person with a value, and NaN for the others."""
+        number = self._added(np.where(np.isnan(as_float64(values)), np.nan, 0.0))[1]
+        return np.where(number > 0, 1.0, np.nan)
+
+    def _added(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What each person's values add up to, taken in order, and how many there are.
+
+        NaN of persons without a value: how many persons there are is public where that of rows is.
+        """
+        codes, present = self._present(values)
+        every = self._codes
+        totals = np.full(int(every.max(initial=-1)) + 1, np.nan)
+        number = np.bincount(codes, minlength=totals.size)
+        own = as_float64(values[present])
+        order = np.lexsort((own, codes))
+        first, _ = _runs(codes[order])
+        with np.errstate(all="ignore"):  # of sums that are no numbers
+            if first.size:
+                totals[codes[order[first]]] = np.add.reduceat(own[order], first)
+        held = np.bincount(every[every >= 0], minlength=totals.size) > 0
+        return totals[held], number[held]
+
+    def _present(self, values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """The persons of the records that are not left out, and where these are."""
+        codes = self._codes
+        if codes.size != values.size:
+            raise ValueError("privacy_unit must have one id for each value of x")
+        gone = codes < 0
+        if values.dtype.kind == "f":
+            gone |= np.isnan(values)
+        present = np.flatnonzero(~gone)
+        return codes[present], present
+
+    @property
+    def _codes(self) -> NDArray[np.int64]:
+        """A number for each record's person, from 0; -1 without one."""
+        if self._numbers is None:
+            self._numbers = self._numbered()
+        return self._numbers
+
+    def _numbered(self) -> NDArray[np.int64]:
+        first, *others = map(_codes_of, self._columns)
+        for own in others:
+            if own.size != first.size:
+                raise ValueError("privacy_unit must have columns of one length")
+            pairs = first * (int(own.max(initial=0)) + 1) + own
+            first = _numbered(pairs, (first < 0) | (own < 0))
+        return first
+
+
+class Atoms(NamedTuple):
+    """Weights of records, in the place of `counts`: each record's parts stay together."""
+
+    weights: NDArray[Any]
+
+
+def named(counts: Any) -> list[tuple[str, Any]]:
+    """Counts or persons as columns beside others, for `_checks.aligned`."""
+    if isinstance(counts, Persons):
+        return counts.named
+    return [] if counts is None or isinstance(counts, Atoms) else [("counts", counts)]
+
+
+def in_order(counts: Any, columns: list[Any]) -> Any:
+    """The same by those columns in another order."""
+    if isinstance(counts, Persons):
+        return counts.of_columns(columns)
+    return columns[0] if columns else counts
+
+
+def beside(x: Any, counts: Any) -> Any:
+    """Counts or persons in the order of the rows of `x`, where these have labels."""
+    return None if counts is None else in_order(counts, _checks.aligned(untimed(x), named(counts)))
+
+
+def counted(
+    counts: Any, values: NDArray[Any], by_size: bool
+) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """The values of a column, and how many records each stands for; for a sum by size."""
+    if by_size and isinstance(counts, Persons) and counts.share:
+        return counts.sizes(values)
+    return values, None if counts is None else weights_of(counts, values)
+
+
+def parts_of(counts: Any) -> int:
+    """How many of what is counted are one."""
+    return counts.most if isinstance(counts, Persons) and counts.share else 1
+
+
+def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.int64]:
+    """How many records each of the values of a column stands for, by counts or by persons."""
+    if isinstance(counts, Persons):
+        return counts.weights(values)
+    weights = counts.weights if isinstance(counts, Atoms) else counts
+    return check_counts(weights, values.size, of)
+
+
+def _runs(codes: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Where each run of equal numbers begins, and how long it is."""
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    return first, np.diff(first, append=codes.size)
+
+
+def _check_contributions(contributions: Any) -> int | None:
+    """At most how many records of a person stay; None for weights."""
+    if isinstance(contributions, str):
+        if contributions != WEIGHTS:
+            raise ValueError(
+                f"contributions must be {WEIGHTS!r} or a number of records, got {contributions!r}"
+            )
+        return None
+    return _checks.check_count("contributions", contributions)
+
+
+def _columns_of(ids: Any) -> list[Any]:
+    """The columns of ids, checked for what they declare; the ids are not read."""
+    columns = columns_of(ids)
+    if columns is None:
+        several = isinstance(ids, (list, tuple)) and len(ids) > 0 and all(map(_is_column, ids))
+        columns = list(ids) if several else [ids]
+    if not columns:
+        raise ValueError("privacy_unit must have at least one column, got a frame of none")
+    for column in columns:
+        _check_declared(column)
+    return columns
+
+
+def _is_column(item: Any) -> bool:
+    return hasattr(item, "__len__") and not isinstance(item, (str, bytes, dict, set))
+
+
+def _check_declared(column: Any) -> None:
+    """Refuse what declares that it is no column of ids."""
+    if not _is_column(column):
+        raise TypeError(f"privacy_unit must be a column of {KINDS}, got {type(column).__name__}")
+    if getattr(column, "ndim", 1) != 1:
+        raise ValueError(f"privacy_unit must be one-dimensional, got {column.ndim} dimensions")
+    declared = getattr(column, "dtype", getattr(column, "type", None))
+    name = str(getattr(declared, "pyarrow_dtype", declared)).lower()
+    refused = ("float", "double", "halffloat", "complex", "decimal", "list", "large_list", "struct")
+    if name.startswith(refused):
+        raise TypeError(f"privacy_unit must hold {KINDS}, got dtype {declared}")
+
+
+def _codes_of(column: Any) -> NDArray[np.int64]:
+    """A number for the id of each row, from 0; -1 without one."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "SV":
+        return _numbered(column, np.zeros(column.size, dtype=np.bool_))
+    if hasattr(column, "dictionary_encode") or hasattr(column, "to_arrow"):
+        column = column.to_arrow() if hasattr(column, "to_arrow") else column
+    try:
+        found = Column.of(column).encoded()
+    except TypeError:  # of kinds that are no keys, and may be ids
+        return _of_items(items_of(column))
+    if found.items is None:
+        assert found.codes is not None
+        gone = np.zeros(len(found), dtype=np.bool_) if found.missing is None else found.missing
+        if found.kind in TIMED:
+            gone = gone | (found.codes == NO_TIME)
+        return _numbered(found.codes, gone)
+    if found.codes is None:
+        return _of_items(items_of(found.items))
+    own = _of_items(items_of(found.items))
+    return np.append(own, -1)[found.codes]
+
+
+def _of_items(items: list[Any]) -> NDArray[np.int64]:
+    """As `_codes_of`, of objects; one that has no hash is no id."""
+    place: dict[Any, int] = {}
+    codes = np.full(len(items), -1, dtype=np.int64)
+    for at, item in enumerate(items):
+        try:
+            key = item if isinstance(item, (str, int, bytes)) else comparable(item)
+            if not (key is None or is_missing(key)):
+                codes[at] = place.setdefault(key, len(place))
+        except Exception:  # no id, and no reason to tell
+            continue
+    return codes
+
+
+def _numbered(ids: NDArray[Any], gone: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """As `_codes_of`, of an array of ids, some of which are none."""
+    codes = np.full(ids.size, -1, dtype=np.int64)
+    held = ids if not gone.any() else ids[~gone]
+    if not held.size:
+        return codes
+    low = held.min() if ids.dtype.kind in "iu" else None
+    if low is not None and int(held.max()) - int(low) < DENSE * held.size + 1:
+        wide = held.astype(np.int64) if ids.dtype.kind == "i" else held
+        own = (wide - wide.dtype.type(low)).astype(np.int64)
+    else:
+        own = np.unique(held, return_inverse=True)[1]
+    codes[~gone] = own
+    return codes
