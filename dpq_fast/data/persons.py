@@ -56,11 +56,13 @@ class Persons:
         How many parts, or records, a person has at most. Public.
     """
 
-    __slots__ = ("_columns", "_k", "_numbers", "most")
+    __slots__ = ("_columns", "_k", "_numbers", "_of", "_weights", "most")
 
     def __init__(self, ids: Any, contributions: Any = WEIGHTS) -> None:
         self._columns = _columns_of(ids)
         self._numbers: NDArray[np.int64] | None = None
+        self._of: NDArray[Any] | None = None
+        self._weights: NDArray[np.int64]
         self._k = _check_contributions(contributions)
         self.most = WEIGHT if self._k is None else self._k
 
@@ -92,7 +94,7 @@ class Persons:
         if all(map(operator.is_, columns, self._columns)):
             return self
         made = copy(self)
-        made._columns, made._numbers = columns, None
+        made._columns, made._numbers, made._of = columns, None, None
         return made
 
     def beside(self, x: Any) -> Persons:
@@ -111,13 +113,21 @@ class Persons:
         return int(np.count_nonzero(np.bincount(codes[codes >= 0])))
 
     def weights(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """How many parts each record of a column has: 0 of those that are left out."""
+        """How many parts each record of a column has: 0 of those that are left out.
+
+        A release of two stages asks twice.
+        """
+        if self._of is not values:
+            self._weights, self._of = self._weights_of(values), values
+        return self._weights
+
+    def _weights_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         codes, present = self._present(values)
         each = np.zeros(values.size, dtype=np.int64)
         if self._k is None:
             each[present] = (WEIGHT // np.maximum(np.bincount(codes), 1))[codes]
             return each
-        order = np.lexsort((as_float64(values[present]), codes))
+        order = _by_person(codes, as_float64(values[present]))
         first, number = _runs(codes[order])
         place = np.arange(codes.size) - np.repeat(first, number)
         held = np.repeat(number, number)
@@ -136,7 +146,7 @@ class Persons:
         """
         codes, present = self._present(values)
         own = np.abs(as_float64(values[present]))
-        order = np.lexsort((own, codes))  # sums are the same in any order of rows
+        order = _by_person(codes, own)  # sums are the same in any order of rows
         first, number = _runs(codes[order])
         large, each = np.zeros(values.size), np.zeros(values.size, dtype=np.int64)
         if not first.size:
@@ -177,7 +187,7 @@ class Persons:
         totals = np.full(int(every.max(initial=-1)) + 1, np.nan)
         number = np.bincount(codes, minlength=totals.size)
         own = as_float64(values[present])
-        order = np.lexsort((own, codes))
+        order = _by_person(codes, own)
         first, _ = _runs(codes[order])
         with np.errstate(all="ignore"):  # of sums that are no numbers
             if first.size:
@@ -252,12 +262,31 @@ def parts_of(counts: Any) -> int:
     return counts.most if isinstance(counts, Persons) and counts.share else 1
 
 
+def refuse_shares(x: Any, counts: Any, what: str) -> None:
+    """Refuse shared weights where a loss is not linear in what of a person changes."""
+    held = getattr(x, "persons", None) if counts is None else counts  # of a `Sample`
+    if parts_of(held) > 1:
+        raise ValueError(
+            f"contributions must be a number of records with a privacy_unit for {what}, whose "
+            f"noise goes by single records, got {WEIGHTS!r}"
+        )
+
+
 def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.int64]:
     """How many records each of the values of a column stands for, by counts or by persons."""
     if isinstance(counts, Persons):
         return counts.weights(values)
     weights = counts.weights if isinstance(counts, Atoms) else counts
     return check_counts(weights, values.size, of)
+
+
+def _by_person(codes: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The order of records by person, and by value within: two sorts of single numbers."""
+    order = np.argsort(values)
+    keys = codes[order] * max(codes.size, 1) + np.arange(codes.size)
+    keys.sort()
+    found: NDArray[np.intp] = order[keys % max(codes.size, 1)]
+    return found
 
 
 def _runs(codes: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -326,7 +355,8 @@ def _codes_of(column: Any) -> NDArray[np.int64]:
     if found.codes is None:
         return _of_items(items_of(found.items))
     own = _of_items(items_of(found.items))
-    return np.append(own, -1)[found.codes]
+    each: NDArray[np.int64] = np.append(own, -1)[found.codes]
+    return each
 
 
 def _of_items(items: list[Any]) -> NDArray[np.int64]:
@@ -349,11 +379,30 @@ def _numbered(ids: NDArray[Any], gone: NDArray[np.bool_]) -> NDArray[np.int64]:
     held = ids if not gone.any() else ids[~gone]
     if not held.size:
         return codes
-    low = held.min() if ids.dtype.kind in "iu" else None
-    if low is not None and int(held.max()) - int(low) < DENSE * held.size + 1:
-        wide = held.astype(np.int64) if ids.dtype.kind == "i" else held
-        own = (wide - wide.dtype.type(low)).astype(np.int64)
-    else:
-        own = np.unique(held, return_inverse=True)[1]
-    codes[~gone] = own
+    codes[~gone] = _integers_numbered(held) if ids.dtype.kind in "iu" else _any_numbered(held)
+    return codes
+
+
+def _any_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
+    codes: NDArray[np.intp] = np.unique(ids, return_inverse=True)[1]
+    return codes.astype(np.int64, copy=False)
+
+
+def _integers_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers for integers; not in a row, where they lie close together."""
+    low, high = int(ids.min()), int(ids.max())
+    if high - low >= 2**63:
+        return _any_numbered(ids)
+    wide = ids.astype(np.int64) if ids.dtype.kind == "i" else ids
+    above = (wide - wide.dtype.type(low)).astype(np.int64)
+    if high - low < DENSE * ids.size:
+        return above
+    bits = ids.size.bit_length()
+    if (high - low).bit_length() + bits >= 64:
+        return _any_numbered(ids)
+    keys = (above << bits) | np.arange(ids.size)  # with its row: one sort of single numbers
+    keys.sort()
+    row, above = keys & ((1 << bits) - 1), keys >> bits
+    codes = np.empty(ids.size, dtype=np.int64)
+    codes[row] = np.append(0, above[1:] != above[:-1]).cumsum()
     return codes

@@ -57,13 +57,20 @@ class Records:
 
     @classmethod
     def of(
-        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+        cls,
+        x: Any,
+        *,
+        counts: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
+        nan_policy: str = "omit",
+        workers: int = 1,
     ) -> Records:
         """Check the form of a column.
 
         Parameters
         ----------
-        x, counts, nan_policy, workers
+        x, counts, privacy_unit, contributions, nan_policy, workers
             As in `Sample.of`. A `Sample` gives its records, clamped to its bounds; these and
             `Records` are returned as they are (then the other arguments must be left at their
             defaults).
@@ -82,7 +89,14 @@ class Records:
         **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
         must not change while the records are in use.
         """
-        return cls.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)()
+        return cls.reader(
+            x,
+            counts=counts,
+            privacy_unit=privacy_unit,
+            contributions=contributions,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
 
     @classmethod
     def reader(

@@ -21,7 +21,7 @@ from dpq_fast._arguments import with_further
 from dpq_fast._kernels import uniform
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.leaves import Curve, Leaves
-from dpq_fast.data.persons import WEIGHTS
+from dpq_fast.data.persons import WEIGHTS, refuse_shares
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
@@ -585,4 +585,6 @@ def cdf(
     else:
         read = _reader(calibration.method, column, calibration.options)
     release = _METHODS[calibration.method]
+    if calibration.method in ("gaussian", "smooth_gaussian"):
+        refuse_shares(x, counts, f"method {calibration.method!r}")
     return Prepared(calibration, lambda rng: release(read, calibration, rng))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import smooth as kernel
 from dpq_fast._prepared import Prepared, releases
+from dpq_fast.data.persons import refuse_shares
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms._calls import with_options
@@ -390,6 +391,7 @@ def csmooth(
     calibration = privacy.csmooth.calibrate(
         levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
+    refuse_shares(x, column.get("counts"), "method 'csmooth'")
     read = Sample.reader(x, **column)
 
     def draw(rng: np.random.Generator) -> Any:

@@ -17,7 +17,7 @@ from dpq_fast.data.columns import as_float64, is_ready, refuse_nan
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes
 from dpq_fast.data.queries import PointCounts
-from dpq_fast.orders.atoms import AtomOrder, summed
+from dpq_fast.orders.atoms import AtomOrder, in_order
 from dpq_fast.orders.buckets import PROBED, Buckets
 from dpq_fast.orders.cells import CountedCells
 from dpq_fast.orders.counted import CountedOrder
@@ -134,11 +134,11 @@ def of_counts(
         values, weights = values[~missing], weights[~missing]
     records = np.clip(values, *bounds) if lattice is None else lattice.encode(values)
     if atoms:
-        order = np.lexsort((weights, records))
-        records, weights = records[order], weights[order]
+        records, weights = in_order(records, weights)
         return lambda lattice: AtomOrder(records, weights, lattice, bounds)
-    order = np.argsort(records)
-    distinct, totals = summed(records[order], weights[order])
+    distinct, place = np.unique(records, return_inverse=True)
+    totals = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(totals, place, weights)
     return lambda lattice: CountedOrder(distinct, totals, lattice, bounds)
 
 

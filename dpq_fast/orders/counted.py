@@ -14,12 +14,29 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.orders.order import CoarseOrder, Cuts, Intervals, Order, Stretch, cuts_of_runs
 
 
-class _Borders(NamedTuple):
+class Borders(NamedTuple):
     """Between two runs of records, and at both ends: ranks, and the points around them."""
 
     rank: NDArray[np.int64]
     left: NDArray[Any]
     right: NDArray[Any]
+
+    def intervals(
+        self, part: Order, whole: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
+        """Those of a part of an order that are asked for, as `Order.intervals`."""
+        reached = part.skipped + first[0], part.skipped + first[-1] + count[-1]
+        places = slice(*np.searchsorted(self.rank, reached))
+        rank, left, right = (each[places] for each in self)
+        if part is not whole:
+            rank = rank - part.skipped
+            # those that hold the ends of a part belong to it as far as the ends
+            left, right = np.maximum(left, part.before), np.minimum(right, part.last)
+        inside = right > left
+        if first.size > 1:
+            segment = np.searchsorted(first, rank, side="right") - 1
+            inside &= rank < first[segment] + count[segment]
+        return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
 
 
 class CountedOrder(CoarseOrder):
@@ -48,10 +65,10 @@ class CountedOrder(CoarseOrder):
         self._begins, self._ends = self._ranks[:-1], self._ranks[1:]  # of each run
 
     @cached_property
-    def _borders(self) -> _Borders:
+    def _borders(self) -> Borders:
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
         kind = self._values.dtype
-        return _Borders(
+        return Borders(
             self._ranks,
             np.concatenate(([self.before], self._values)).astype(kind),
             np.concatenate((self._values, [self.last])).astype(kind),
@@ -87,18 +104,7 @@ class CountedOrder(CoarseOrder):
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
-        reached = part.skipped + first[0], part.skipped + first[-1] + count[-1]
-        places = slice(*np.searchsorted(self._borders.rank, reached))
-        rank, left, right = (each[places] for each in self._borders)
-        if part is not self:
-            rank = rank - part.skipped
-            # those that hold the ends of a part belong to it as far as the ends
-            left, right = np.maximum(left, part.before), np.minimum(right, part.last)
-        inside = right > left
-        if first.size > 1:
-            segment = np.searchsorted(first, rank, side="right") - 1
-            inside &= rank < first[segment] + count[segment]
-        return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
+        return self._borders.intervals(part, self, first, count)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         run = np.searchsorted(self._ends, places, side="right")

@@ -21,7 +21,6 @@ its place, takes O(log K) (`csrc/dither.h`), and the answers do not depend on wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import pairwise
@@ -30,10 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.dither import Offsets
 from dpq_fast._kernels.parts import Parts
-from dpq_fast.orders.atoms import AtomOrder
+from dpq_fast.orders.atoms import AtomOrder, DitheredAtoms, spans_of
 from dpq_fast.orders.blocks import Zone, stretch_of, with_ends
 from dpq_fast.orders.order import CoarseOrder, Stretch, WholeOrder, innermost
 from dpq_fast.orders.sorted import SortedOrder
@@ -173,11 +171,7 @@ class DitheredOrder(WholeOrder):
         return first, each, below, above
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        masses = self._lattice.masses
-        if masses is not None:
-            return kernel.log_spans(self._coarse.weighed(places, masses), -math.inf, math.inf, 1.0)
-        at = self._coarse.spread(places)
-        return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._bits)
+        return spans_of(self._coarse, self._lattice, places)
 
     def by_runs(self) -> WholeOrder:
         order = copy(self)
@@ -222,7 +216,7 @@ def _widths(
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
     """One dither of an order on a lattice with dither bits; laid out at once if records are few."""
     if isinstance(coarse, AtomOrder):
-        return coarse.dithered(rng)
+        return DitheredAtoms(coarse, rng)
     order = DitheredOrder(coarse, rng)
     if coarse.n > EAGER_RECORDS:
         return order
