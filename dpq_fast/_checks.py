@@ -502,14 +502,13 @@ ELSEWHERE = frozenset({"dask", "duckdb", "ibis", "pyspark", "ray"})
 def public_rows(x: Any, counts: Any, n_is_public: bool) -> int | None:
     """Number of rows of a column, missing ones included, at least 1: as `public_length`.
 
-    Of persons all that their rows can stand for.
+    Of persons all that their rows can stand for, one of them at least.
     """
     if not n_is_public:
         return None
-    if counts is not None:
-        from dpq_fast.data.persons import Persons  # which checks by this module
-
-        return counts.number() * counts.most if isinstance(counts, Persons) else None
+    if counts is not None:  # of what says it: of its type, since columns have what labels they like
+        told = getattr(type(counts), "rows_at_most", None)
+        return None if told is None else told(counts)
     if type(x).__module__.partition(".")[0] in ELSEWHERE:
         return None
     try:

@@ -146,8 +146,15 @@ def about_persons(
         if not {"privacy_unit", "max_contributions"} <= taken.keys():
             return body
 
+        first = next(iter(taken))
+
         @functools.wraps(body)
-        def call(x: Any, *arguments: Any, **options: Any) -> Other:
+        def call(*arguments: Any, **options: Any) -> Other:
+            if not arguments:
+                if options.get(first) is None:
+                    return body(**options)  # what is missing is told there
+                arguments = (options.pop(first),)
+            x, *rest = arguments
             ids = options.pop("privacy_unit", None)
             given = Persons.in_place_of(
                 options.get("counts"), ids, options.pop("contributions", WEIGHTS)
@@ -155,10 +162,10 @@ def about_persons(
             held = x.persons if isinstance(x, Sample) else None
             persons = given if isinstance(given, Persons) else held
             if persons is None:
-                return body(x, *arguments, **options)
+                return body(x, *rest, **options)
             most = options.pop("max_contributions", None)
             if ids is None and most == persons.most:  # of a call that has them already
-                return body(x, *arguments, **options, max_contributions=most)
+                return body(x, *rest, **options, max_contributions=most)
             if most is not None:
                 raise ValueError(
                     f"max_contributions must be left out with a privacy_unit, got {most!r}"
@@ -177,13 +184,13 @@ def about_persons(
                         f"x must be a column, beside a privacy_unit, for {body.__name__}, got a "
                         "Sample of persons"
                     )
-                return body(persons.beside(x).column(x, of_each), *arguments, **options)
+                return body(persons.beside(x).column(x, of_each), *rest, **options)
             if persons is not held:
                 options["counts"] = persons.beside(x)
             if options.get("expected_n") is not None:
                 expected = _checks.check_count("expected_n", options["expected_n"])
                 options["expected_n"] = expected * persons.most
-            return body(x, *arguments, **options, max_contributions=persons.most)
+            return body(x, *rest, **options, max_contributions=persons.most)
 
         return call
 

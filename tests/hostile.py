@@ -199,7 +199,9 @@ LEFT_OUT = (
         )
     }
 )
+PERSONS = dict(privacy_unit=KEYS, counts=Checked(None), max_contributions=Checked(None))
 USUAL: dict[str, Any] = dict(
+    privacy_unit=Checked(None), contributions=Checked("weights"),
     x=COLUMN, by=KEYS, counts=COUNTS, rng=NOISE, dither_rng=NOISE,
     q=[0.2, 0.5], epsilon=1.0, rho=None, delta=0.0, neighbors="swap", max_contributions=1,
     accountant=None, nan_policy="omit", workers=1,
@@ -433,6 +435,15 @@ OWN: dict[str, dict[str, Any]] = {
     "audit.exact": dict(x=1, outputs=None, guarantee=None),
     "audit.estimate": dict(x=[0.0], guarantee=None),
 }
+# About persons: those that take ids.
+OWN |= {
+    f"{name}, persons": OWN.get(name, {}) | PERSONS
+    for name in (
+        *("quantile", "joint_exp", "cdf", "count", "mean", "sum"),
+        *("quantile_by", "count_by", "sum_by", "mean_by", "select_keys"),
+    )
+}
+OWN["Sample.of, persons"] = dict(privacy_unit=KEYS, counts=Checked(None))
 # How often those are called that take long; the others have weight 1.
 WEIGHTS = {
     "CDF.accuracy": 0.1,

@@ -20,6 +20,8 @@ from dpq_fast import privacy
 
 PAIRED = [name for name, call in hostile.CALLS.items() if {"by", "counts"} & call.arguments.keys()]
 PAIRED.remove("describe")  # takes names: below
+PERSONS = [name for name in PAIRED if name.endswith(", persons")]  # have ids in place of counts
+PAIRED = [name for name in PAIRED if name not in PERSONS]
 
 X = np.array([np.nan, 1.0, 2.0, 9.0, np.nan, 3.0, 8.0, 7.0])
 BY = np.array([0, 0, 0, 1, 1, 0, 1, 1])
@@ -123,6 +125,17 @@ def test_columns_of_other_indexes_are_refused_before_the_charge(name):
     with pytest.raises(ValueError, match=RULE):
         call(name, 1, accountant=accountant, **shorter)
     assert accountant.history == ()
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_ids_belong_to_records_by_label(name):
+    ids = np.array([5, 5, 7, 7, 7, 9, 9, 5])
+    expected = call(name, 1, x=X, by=BY, privacy_unit=ids)
+    x, by = (pd.Series(column, index=LABELS) for column in (X, BY))
+    shuffled = pd.Series(ids, index=LABELS).iloc[ORDER]
+    assert call(name, 1, x=x, by=by, privacy_unit=shuffled) == expected
+    with pytest.raises(ValueError, match=r"privacy_unit must have equal indexes"):
+        call(name, 1, x=x, by=by, privacy_unit=shuffled.iloc[:-1])
 
 
 @pytest.mark.parametrize("labels", [["p"] * 8, [np.nan] * 8, LABELS, None])

@@ -78,7 +78,7 @@ __all__ = [
 # What a domain, a metric, a measure or an accountant of OpenDP says in its own way.
 REFUSED = (
     *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
-    *("counts", "assume_sorted", "nan_policy"),
+    *("counts", "privacy_unit", "contributions", "assume_sorted", "nan_policy"),
 )
 # An accountant of a rho is made by an epsilon for a delta, whichever.
 ANY_DELTA = 1e-300

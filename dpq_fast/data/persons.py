@@ -107,10 +107,10 @@ class Persons:
         """A column of one record for each person, which is read when it is called."""
         return lambda: of_each(self, as_column(x))
 
-    def number(self) -> int:
-        """How many persons there are; public under "swap"."""
+    def rows_at_most(self) -> int:
+        """How many parts or records all persons have at most; public where their number is."""
         codes = self._codes
-        return int(np.count_nonzero(np.bincount(codes[codes >= 0])))
+        return max(int(np.count_nonzero(np.bincount(codes[codes >= 0]))), 1) * self.most
 
     def weights(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """How many parts each record of a column has: 0 of those that are left out.

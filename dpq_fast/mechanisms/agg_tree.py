@@ -358,6 +358,8 @@ def agg_tree(
         About how many records there are: what the shape is chosen for. Public. Default: the length
         of `x` where that is public, that is, under "swap" with ``nan_policy="raise"`` and without
         `counts`; else 10,000.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

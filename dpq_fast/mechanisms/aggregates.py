@@ -116,6 +116,12 @@ def count(
         How many records each entry of `x` stands for.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none.
+    privacy_unit : array_like of ids, shape (n,); or several, optional
+        Whose each record is, as in `quantile`. Private. Then the guarantee is about whole persons,
+        however many records they have, and persons with a record are counted.
+    contributions : "weights" or int, default "weights"
+        With a `privacy_unit`: at most how many records of a person are to count; with "weights"
+        the person does, once. Public.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -312,6 +318,9 @@ def sum(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
         "swap" replaces one record; "add-remove" adds or deletes one.
     counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count`.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `count`. With "weights" the records are what each person's own come
+        to, which are clipped; else at most so many of a person's records.
     confidence, covers
         As in `count`: the interval covers the sum of the records as they are clipped.
     **method_options
@@ -394,6 +403,9 @@ def mean(*arguments: Any, **options: Any) -> Prepared[float | Estimate]:
         As in `sum`.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `sum`.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `count`. With "weights" the records are the means of each person's
+        own, which are clipped; else at most so many of a person's records.
     confidence : float, optional
         Give an `Estimate` with an interval that covers with at least this probability, at no cost.
         Public.

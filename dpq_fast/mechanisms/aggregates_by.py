@@ -115,7 +115,9 @@ class _Rows:
 
         def draw(rng: np.random.Generator) -> GroupValues:
             groups, answers = self._rows.read(self._groups, selection, answer, rng)
-            values, *ends = (each / self._parts for each in answers) if self._parts > 1 else answers
+            values, *ends = answers
+            if self._parts > 1:
+                values, *ends = (_floats(each) / self._parts for each in answers)
             asked: dict[str, Any] = {}
             if request is not None:
                 low, high = ends
@@ -197,6 +199,13 @@ def count_by(
         How many records each row of `x` and `by` stands for.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that the groups have none.
+    privacy_unit : array_like of ids, shape (n,); or several, optional
+        Whose each record is, as in `quantile`. Private. Then the guarantee is about whole persons,
+        however many records they have, in however many groups.
+    contributions : "weights" or int, default "weights"
+        With a `privacy_unit`: "weights" for a person to count in parts that add up to 1, in each
+        group by the share of the records that are in it; or at most how many records of a person
+        are to count. Public.
     max_contributions : int, default 1
         Up to this many records per person, in one group or in several: the guarantee is per person.
     accountant : Accountant, optional
@@ -394,6 +403,8 @@ def sum_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
         known within a factor of two. `expected_n` is for each group.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `count_by`.
     confidence, covers
         As in `sum`; each interval covers by itself.
     delta, selection_share
@@ -452,6 +463,8 @@ def mean_by(*arguments: Any, **options: Any) -> Prepared[GroupValues]:
         As in `sum_by`.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `count_by`.
     confidence, covers
         As in `mean`; each interval covers by itself.
     delta, selection_share

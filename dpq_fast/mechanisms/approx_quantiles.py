@@ -192,6 +192,8 @@ def approx_quantiles(
     neighbors, resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`. "unbounded" has no dither and no prior, needs no order, and has a lattice
         only where a `resolution` is given.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -438,6 +438,8 @@ def cdf(
     expected_n : int, optional
         About how many records there are, for the default shape of "agg_tree" and the default bins
         of "factorized", as in `agg_tree`. Public.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -321,6 +321,9 @@ def csmooth(
         "swap" replaces one record, "add-remove" adds or deletes one; the noise is the same.
     resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`.
+    privacy_unit, contributions : optional
+        Ids of persons, and at most how many records of each are to count, as in `quantile`. Not
+        "weights": noise goes by single records here.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -155,6 +155,8 @@ def ind_exp(
         As in `joint_exp`.
     dither : bool, optional
         Left out, or False: ties need no dither here. That of a `Sample` is not used.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     selection : {"permute-and-flip", "exponential"}, optional
@@ -293,6 +295,8 @@ def ind_exp_law(
     x, q, epsilon, delta, rho, neighbors, max_contributions, selection
         As in `ind_exp`.
     bounds, resolution, dither, prior, counts, assume_sorted, nan_policy, workers
+        As in `ind_exp`.
+    privacy_unit, contributions : optional
         As in `ind_exp`.
 
     Returns

@@ -126,6 +126,8 @@ def joint_exp(
         The caller's promise that `x` ascends, NaN last.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -146,6 +146,8 @@ class QuantileOptions(TypedDict, total=False):
     dither: bool | None
     prior: Any
     counts: Any
+    privacy_unit: Any
+    contributions: Any
     assume_sorted: bool
     nan_policy: str
     max_contributions: int
@@ -294,12 +296,22 @@ def quantile(
         As in `joint_exp`. "agg_tree" and "unbounded_quantile" have no dither and need no order; the
         latter has a lattice only where a `resolution` is given, and takes no `prior`. "two_stage"
         has no dither. Where no `prior` is given "auto" takes the scale-free one (see Notes).
+    privacy_unit : array_like of ids, shape (n,); or several, optional
+        Whose each record is: integers, strings, bytes, UUIDs, dates or times, or for ids of several
+        columns a data frame or a list that holds nothing but columns. Private. Then the guarantee
+        is about whole persons, however many records they have: see Notes. Records without an id
+        are left out. Columns of pandas go by the labels of their indexes, as `counts` do.
+    contributions : "weights" or int, default "weights"
+        With a `privacy_unit`: "weights" for the records of a person to share one unit of weight,
+        or at most how many of them are to count. Public.
     max_contributions : int, default 1
-        Up to this many records per person: the guarantee is per person.
+        Up to this many records per person: the guarantee is per person. A promise, for rows without
+        ids; left out with a `privacy_unit`.
     expected_n : int, optional
-        About how many records there are, chosen without looking at `x`: for "auto", "two_stage" and
-        "agg_tree". Default: under "swap" the number of rows, missing ones included, which is public
-        there; else 10,000. Public.
+        About how many records there are, with a `privacy_unit` how many persons, chosen without
+        looking at `x`: for "auto", "two_stage" and "agg_tree". Default: under "swap" the number of
+        rows, missing ones included, or of persons, which is public there; else 10,000, or the
+        records of so many persons. Public.
     accountant : Accountant, optional
         Charged with the release; refuses before `x` is touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -343,6 +355,17 @@ def quantile(
 
     Notes
     -----
+    **Persons.** With a `privacy_unit` neighbors differ in all records of one person: replaced by
+    those of another one under "swap", where how many persons there are is public, or added or
+    removed. Nothing is promised by the caller. By "weights" k records of a person have a k-th of
+    one unit each: none is left out, and the quantiles are those of a random record of a random
+    person. With a number of `contributions`, so many records of each person stay, those that are
+    most evenly spread over the person's own; quantiles are those of records, among which people
+    with more than that count for less. Errors are as for as many records as there are persons by
+    weights, and so many times as large by records. `dpq_fast.data.persons` has the proof. In the
+    exact laws and in audits a release by ids is one of `counts`, of which a person has up to 2^20
+    (or the number of contributions) as `max_contributions`.
+
     **Choice of "auto"**, by public facts alone, never by the data:
 
     ======  =======  ===============  =====================================================

@@ -161,6 +161,12 @@ def quantile_by(
         rows. Private, as `x` is.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that the groups have none.
+    privacy_unit : array_like of ids, shape (n,); or several, optional
+        Whose each record is, as in `quantile`. Private. Then the guarantee is about whole persons,
+        however many records they have, in however many groups: with ``contributions="weights"``
+        each release may spend what it does without ids.
+    contributions : "weights" or int, default "weights"
+        As in `quantile`.
     max_contributions : int, default 1
         Up to this many records per person, in one group or in several: the guarantee is per person.
     accountant : Accountant, optional

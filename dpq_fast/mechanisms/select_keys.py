@@ -49,6 +49,11 @@ def select_keys(
         Much less than one over the number of persons.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces the key of one record; "add-remove" adds or deletes one record.
+    privacy_unit : array_like of ids, shape (n,); or several, optional
+        Whose each record is, as in `quantile`. Private. Then the guarantee is about whole persons,
+        whose records are parts of one, whatever keys they have.
+    contributions : "weights" or int, default "weights"
+        As in `quantile`.
     max_contributions : int, default 1
         Up to this many records per person, of one key or of several: the guarantee is per person.
     counts : array_like of int, shape (n,), optional

@@ -277,6 +277,8 @@ def two_stage(
         As in `joint_exp`.
     dither : bool, optional
         Left out: the stages know what to do with ties.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     expected_n : int, optional

@@ -131,6 +131,8 @@ def unbounded_quantile(
         How many records each entry of `x` stands for.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none.
+    privacy_unit, contributions : optional
+        Ids of persons, as in `quantile`: the guarantee is about whole persons.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -287,7 +289,7 @@ def unbounded_quantile_law(
     Parameters
     ----------
     x, q, epsilon, rho, lower, upper, beta, noise, invert, uniform, offset, split, neighbors, \
-counts, nan_policy, max_contributions, workers, resolution
+counts, privacy_unit, contributions, nan_policy, max_contributions, workers, resolution
         As in `unbounded_quantile`.
 
     Returns

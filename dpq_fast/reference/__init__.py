@@ -7,7 +7,7 @@ other. Meant for a few hundred records and a handful of levels.
 """
 
 from dpq_fast._docs import spell_out
-from dpq_fast.reference import noise
+from dpq_fast.reference import noise, persons
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.aggregates import count, mean, sum
@@ -39,6 +39,7 @@ __all__ = [
     "mean",
     "mean_by",
     "noise",
+    "persons",
     "quantile_by",
     "select_keys",
     "sparse_vector",

@@ -15,7 +15,7 @@ def test_part_counts_records_from_its_lower_cut():
     part = RankRange(order, Boundary(3, 2), Boundary(7, 6))  # 3, 4, 4, 6, and outputs from 3 to 7
     assert (part.n, part.skipped, part.extent) == (4, 2, 5.0)
     assert [part.rank_of(output) for output in range(3, 8)] == [0, 1, 3, 3, 4]
-    below, points = part.cell(4)
+    (below, *_), points = part.cell(4)
     assert (below, points.tolist()) == (1, [4, 4])
     spans = part.log_spans(np.array([0, 1, 1, 1, 3, 2]))
     assert spans.tolist() == pytest.approx([0.0, math.log(3.0 - 1.0), -math.inf])

@@ -2680,7 +2680,7 @@ DRAWN, RELEASED, DITHERED_ORDER = (
     dithered_module.dithered,
 )
 FEW_DRAWN, FEW_FLIPPED, COARSE = few.draw_path, few.draw_flips, CoarseLaw.__init__
-COUNTED, RANKED_PATHS, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
+COUNTED, RANKED_PATHS, DEEP = sample.weights_of, PathLaw.__init__, DepthLaw.__init__
 HALTED, LOG_NORMAL = halting_law_module.halting.draw, csmooth.laplace_log_normal
 CLIPPED = aggregates.Clipping.clip
 NORMAL, COUNT_NOISE, LAPLACE = (
@@ -2730,7 +2730,7 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
     ),
     "counts tripled": (
         sample,
-        "check_counts",
+        "weights_of",
         tripled,
         ("joint_exp, counts", "ind_exp, counts", "approx_quantiles, windows of counts"),
     ),
