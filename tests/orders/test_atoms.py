@@ -44,7 +44,9 @@ def test_atoms_are_put_in_order_by_point_and_weight(rows):
     assert list(zip((large[0] - 2**60).tolist(), large[1].tolist(), strict=True)) == sorted(rows)
 
 
-@given(records, st.lists(st.tuples(st.integers(0, 500), st.integers(1, 60)), min_size=1, max_size=4))
+@given(
+    records, st.lists(st.tuples(st.integers(0, 500), st.integers(1, 60)), min_size=1, max_size=4)
+)
 @pytest.mark.parametrize("lattice", [LATTICE, PRIOR], ids=["even", "prior"])
 def test_intervals_are_those_of_all_atoms_laid_out(lattice, rows, windows):
     order = dithered(rows, lattice=lattice)
