@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial, wraps
 from itertools import combinations_with_replacement
+from itertools import product as product_of
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import _checks, audit, privacy
 from dpq_fast._kernels import scan
+from dpq_fast.data.persons import WEIGHT, Persons
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.candidates import CandidateCounts
@@ -1497,6 +1499,102 @@ def select_keys_cases(neighbors: str) -> Iterator[Case]:
     yield Case("select_keys", neighbors, "δ = 0.02", run, mutants, True)
 
 
+# --- Persons, each a record of the audit
+
+# All that one may hold: up to three of the points, or of pairs of a point and a group.
+HELD = [held for k in (1, 2, 3) for held in combinations_with_replacement(range(POINTS), k)]
+HELD_IN_GROUPS = [
+    held
+    for k in (1, 2)
+    for held in combinations_with_replacement(list(product_of([0, 1], [0, 1])), k)
+]
+
+
+def rows_of(held: list[tuple], column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What the persons of these numbers hold, and whose it is."""
+    records = [(record, i) for i, person in enumerate(column) for record in held[int(person)]]
+    records = records[::2] + records[1::2]  # a person's are not side by side
+    values = np.array([record for record, _ in records], dtype=np.float64)
+    return values, np.array([i for _, i in records], dtype=np.int64)
+
+
+def of_persons(law_of: Callable[..., Any], q: list[float], **options: Any) -> Callable[..., Any]:
+    def law(column: Any, **_: Any) -> dict[Any, float]:
+        values, ids = rows_of(HELD, column)
+        made = law_of(values, q, epsilon=1.0, privacy_unit=ids, **options)
+        outputs = combinations_with_replacement(range(POINTS), len(q))
+        return {o: made.log_prob(list(o)) for o in outputs}
+
+    return law
+
+
+def medians_of_groups(neighbors: str, apart: bool = False) -> Callable[..., Any]:
+    """Permute-and-flip in two groups; as a mutant, with weights of each group by itself."""
+
+    def law(column: Any, **_: Any) -> dict[Any, float]:
+        values, ids = rows_of(HELD_IN_GROUPS, column)
+        values, by = values.reshape(-1, 2).T if values.size else np.zeros((2, 0))
+        weights = Persons([ids, by.astype(int)] if apart else ids).weights(values)
+        spent = privacy.quantile_by.calibrate(
+            0.5, epsilon=1.0, neighbors=neighbors, max_contributions=WEIGHT
+        )
+        logs = []
+        for group in (0, 1):
+            zeros, ones = (
+                int(weights[(by == group) & (values == value)].sum()) for value in (0, 1)
+            )
+            half = (zeros + ones) / 2.0
+            depths = [min(half, zeros - half), min(half - zeros, half)]
+            logs.append(enumeration.permute_and_flip([spent.rate * depth for depth in depths]))
+        return {(a, b): logs[0][a] + logs[1][b] for a in (0, 1) for b in (0, 1)}
+
+    return law
+
+
+def weights_by_rows(original: Callable) -> Callable:
+    return lambda persons, values: np.full(values.size, WEIGHT)
+
+
+def all_stay(original: Callable) -> Callable:
+    return lambda persons, values: np.ones(values.size, dtype=np.int64)
+
+
+def by_place(original: Callable) -> Callable:
+    """As many as ever, but the first ones of all rows: which stay depends on others."""
+
+    def weights(persons: Persons, values: np.ndarray) -> np.ndarray:
+        kept = int(original(persons, values).sum())
+        return (np.arange(values.size) < kept).astype(np.int64)
+
+    return weights
+
+
+def persons_cases(neighbors: str) -> Iterator[Case]:
+    promise = always(privacy.Guarantee(1.0, neighbors=neighbors))(None)
+    form = dict(bounds=(0, POINTS - 1), resolution=1, neighbors=neighbors)
+    public = dict(domain=range(len(HELD)), neighbors=neighbors, nan_policy="raise")
+    for name, law_of, q, more in (
+        ("ind_exp", dpq.ind_exp_law, [0.5], {}),
+        ("joint_exp", dpq.joint_exp_law, [0.25, 0.5], dict(dither=False)),
+        ("approx_quantiles", dpq.approx_quantiles_law, [0.5], dict(dither=False)),
+    ):
+        run = exact(of_persons(law_of, q, **form, **more), 3, promise, **public)
+        mutants = {"weights by rows": broken(run, Persons, "weights", weights_by_rows)}
+        yield Case(name, neighbors, "persons by weights", run, mutants)
+    run = exact(of_persons(dpq.ind_exp_law, [0.5], contributions=2, **form), 3, promise, **public)
+    mutants = {
+        "all records stay": broken(run, Persons, "weights", all_stay),
+        "the first rows stay": broken(run, Persons, "weights", by_place),
+    }
+    yield Case("ind_exp", neighbors, "2 records of each person", run, mutants)
+    public["domain"] = range(len(HELD_IN_GROUPS))
+    run = exact(medians_of_groups(neighbors), 2, promise, **public)
+    apart = exact(medians_of_groups(neighbors, True), 2, promise, **public)
+    yield Case(
+        "quantile_by", neighbors, "persons by weights", run, {"weights of each group": apart}
+    )
+
+
 # --- The table
 
 
@@ -1515,6 +1613,7 @@ def all_cases() -> list[Case]:
         normal_cases,
         quantile_by_cases,
         select_keys_cases,
+        persons_cases,
         estimated_cases,
     )
     return [

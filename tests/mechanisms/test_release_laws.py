@@ -41,6 +41,7 @@ import enumeration
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.data import lattice, prior, sample
 from dpq_fast.data import passes as chunks
+from dpq_fast.data.persons import Persons
 from dpq_fast.laws import candidates
 from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import halting as halting_law_module
@@ -312,6 +313,7 @@ PARTS = (  # rows of all levels but the last, and then of that
 )
 FLOATS = LINE[RECORDS].astype(float)
 VALUES = FLOATS[[2, 1, 0]]
+HELD = [1, 3, 2, 1, 2]
 # How the records come, what else is asked for, and what sends them that way.
 WAYS: dict[str, tuple[Any, dict[str, Any], tuple]] = {
     "sorted": (FLOATS, GRID, ()),
@@ -320,6 +322,8 @@ WAYS: dict[str, tuple[Any, dict[str, Any], tuple]] = {
     "list": ([None, *LINE[RECORDS].tolist()], GRID, ()),
     "integers": (LINE[RECORDS], GRID, ()),
     "counts": (LINE[[3, 0, 1, 2]].astype(float), GRID | dict(counts=[1, 1, 3, 0]), ()),
+    # of five persons, who have one, two and three records
+    "persons": (np.repeat(FLOATS, HELD), GRID | dict(privacy_unit=np.repeat(range(5), HELD)), ()),
     "batches": (halves, {}, ()),
     "windows": (FLOATS, GRID, WINDOWS),
     "selection": (FLOATS, GRID, SELECTION),
@@ -348,7 +352,7 @@ def way_cases() -> Iterator[tuple[str, Case]]:
                         RECORDS, q, factor * epsilon, "swap"
                     ),
                     forced,
-                    (thrice,) if "counts" in way else (),
+                    (thrice,) if way in ("counts", "windows of counts", "persons") else (),
                 ),
             )
 
@@ -774,6 +778,16 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
             f"joint_exp, dither, counts, n {size}",
             Case(
                 repeated(dpq.joint_exp, values, counts=counts, **options),
+                joint,
+                (ONE_BIT,),
+                (joint(1.0, 0),),
+            ),
+        )
+        ids = [f"person {i}" for i in range(column.size)]
+        yield (
+            f"joint_exp, dither, persons, n {size}",
+            Case(
+                repeated(dpq.joint_exp, column, privacy_unit=ids, **options),
                 joint,
                 (ONE_BIT,),
                 (joint(1.0, 0),),
@@ -2659,6 +2673,10 @@ def tripled(counts: Any, size: int) -> Any:
     return 3 * COUNTED(counts, size)
 
 
+def weights_tripled(persons: Persons, values: Any) -> Any:
+    return 3 * PERSONS_WEIGHTS(persons, values)
+
+
 def selected_by_depth_faster(
     self: DepthLaw, ranks: Any, q: float, rate: float, *arguments: Any, **options: Any
 ) -> None:
@@ -2680,6 +2698,7 @@ DRAWN, RELEASED, DITHERED_ORDER = (
     dithered_module.dithered,
 )
 FEW_DRAWN, FEW_FLIPPED, COARSE = few.draw_path, few.draw_flips, CoarseLaw.__init__
+PERSONS_WEIGHTS = Persons.weights
 COUNTED, RANKED_PATHS, DEEP = sample.weights_of, PathLaw.__init__, DepthLaw.__init__
 HALTED, LOG_NORMAL = halting_law_module.halting.draw, csmooth.laplace_log_normal
 CLIPPED = aggregates.Clipping.clip
@@ -2727,6 +2746,12 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
             "joint_exp, dither, at once, n even",
             "joint_exp, all bits of dither, n even",
         ),
+    ),
+    "weights of persons tripled": (
+        Persons,
+        "weights",
+        weights_tripled,
+        ("joint_exp, persons", "ind_exp, persons", "approx_quantiles, persons"),
     ),
     "counts tripled": (
         sample,
