@@ -25,6 +25,7 @@ from bench import (
     errors,
     joint_exp,
     losses,
+    persons,
     programs,
     quantiles,
     readme,
@@ -45,6 +46,7 @@ CASES: tuple[Case, ...] = (
     *counts.CASES,
     *engines.CASES,
     *alternatives.CASES,
+    *persons.CASES,
 )
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
 TOLD: tuple[LossCase, ...] = losses.CASES

@@ -257,15 +257,17 @@ def counted(
     return values, None if counts is None else weights_of(counts, values)
 
 
-def parts_of(counts: Any) -> int:
-    """How many of what is counted are one."""
-    return counts.most if isinstance(counts, Persons) and counts.share else 1
+def parts_of(x: Any, counts: Any) -> int:
+    """How many of what is counted are one: of a column and its counts, or of a `Sample`."""
+    held = counts
+    if counts is None and hasattr(type(x), "persons"):  # columns have what labels they like
+        held = x.persons
+    return held.most if isinstance(held, Persons) and held.share else 1
 
 
 def refuse_shares(x: Any, counts: Any, what: str) -> None:
     """Refuse shared weights where a loss is not linear in what of a person changes."""
-    held = getattr(x, "persons", None) if counts is None else counts  # of a `Sample`
-    if parts_of(held) > 1:
+    if parts_of(x, counts) > 1:
         raise ValueError(
             f"contributions must be a number of records with a privacy_unit for {what}, whose "
             f"noise goes by single records, got {WEIGHTS!r}"
@@ -394,7 +396,7 @@ def _integers_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     if high - low >= 2**63:
         return _any_numbered(ids)
     wide = ids.astype(np.int64) if ids.dtype.kind == "i" else ids
-    above = (wide - wide.dtype.type(low)).astype(np.int64)
+    above: NDArray[np.int64] = (wide - wide.dtype.type(low)).astype(np.int64)
     if high - low < DENSE * ids.size:
         return above
     bits = ids.size.bit_length()

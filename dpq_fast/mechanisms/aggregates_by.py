@@ -99,7 +99,7 @@ class _Rows:
         self._groups = None if groups is None else Groups(groups)
         self._name = name
         # numbers and sums are of parts of persons
-        self._parts = 1 if name == "mean_by" else parts_of(counts)
+        self._parts = 1 if name == "mean_by" else parts_of(x, counts)
         threads = _checks.check_workers(workers)
         self._rows: Any = rows_of(x, by, counts, nan_policy, threads, name == "sum_by")
         self._rows.check_keys(self._groups)

@@ -21,7 +21,7 @@ from dpq_fast._arguments import with_further
 from dpq_fast._kernels import uniform
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.leaves import Curve, Leaves
-from dpq_fast.data.persons import WEIGHTS, refuse_shares
+from dpq_fast.data.persons import WEIGHTS, parts_of, refuse_shares
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
@@ -67,7 +67,7 @@ def _of_counts(
 
 def _below(tree: AggTree) -> NDArray[np.float64]:
     """Estimated numbers of records below the edges, summed from the root down."""
-    below = np.array([0.0, tree.total])
+    below = np.array([0.0, tree.counts[0][0]])
     for level in tree.counts[1:]:
         siblings = level.reshape(-1, tree.branching)
         inside = np.zeros(siblings.shape)
@@ -589,4 +589,5 @@ def cdf(
     release = _METHODS[calibration.method]
     if calibration.method in ("gaussian", "smooth_gaussian"):
         refuse_shares(x, counts, f"method {calibration.method!r}")
-    return Prepared(calibration, lambda rng: release(read, calibration, rng))
+    parts = parts_of(x, counts)
+    return Prepared(calibration, lambda rng: release(read, calibration, rng).of_parts(parts))

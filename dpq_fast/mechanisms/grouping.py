@@ -302,7 +302,7 @@ class HeldRows:
             groups = Groups.kept(KeysLaw(*found, selection).sample(rng), len(self._columns))
         with Pool(self._threads) as pool:
             keys, keys_of = groups.lookup(self._columns, column.size, pool.map)
-            parts = parts_of(self._counts) > 1
+            parts = parts_of(None, self._counts) > 1
             rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, parts)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
 

@@ -19,6 +19,7 @@ from dpq_fast._arguments import in_our_words, names_of, with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
+from dpq_fast.data.persons import WEIGHTS, parts_of
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.units import DURATIONS, INSTANTS, Unit, in_unit, real_points
 from dpq_fast.noise.counts import CountNoise
@@ -81,6 +82,9 @@ class AggTree:
     unit : Unit or None
         What numbers stand for where records are times or durations: then `bounds`, `lattice` and
         `edges` are in steps of the resolution. Methods take times and give them.
+    parts : int
+        How many of what nodes count are one: 2^20 where records share the weights of persons, whose
+        number `total`, `count` and `count_confint` give; else 1.
     total_known : bool
         Whether `total` is the public number of records, not an estimate.
     counts : list of ndarray of float64
@@ -134,6 +138,7 @@ class AggTree:
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
         self.unit: Unit | None = None
+        self.parts = 1
         self.nodes = nodes
         self.bounds = _checks.check_bounds(bounds)
         self.noise = noise
@@ -190,6 +195,8 @@ class AggTree:
         resolution: float | None = None,
         prior: Any = None,
         counts: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
         nan_policy: str = "omit",
         expected_n: int | None = None,
         max_contributions: int = 1,
@@ -202,7 +209,8 @@ class AggTree:
         Parameters
         ----------
         x, epsilon, rho, bounds, height, branching, noise, aggregate, neighbors, resolution, \
-prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
+prior, counts, privacy_unit, contributions, nan_policy, expected_n, max_contributions, accountant, \
+rng, workers
             As in `agg_tree`.
 
         Returns
@@ -242,7 +250,9 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
         def draw(rng: np.random.Generator) -> AggTree:
             most = _checks.public_rows(x, counts, relation.n_is_public)
-            return noised(read(), calibration.noise, relation, aggregate, rng, most)
+            tree = noised(read(), calibration.noise, relation, aggregate, rng, most)
+            tree.parts = parts_of(x, counts)
+            return tree
 
         return Prepared(calibration, draw)
 
@@ -367,7 +377,12 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
     @property
     def total(self) -> float:
-        """Number of records: exact where it is public, else an estimate."""
+        """Number of records, or of persons: exact where it is public, else an estimate."""
+        return self._counted / self.parts
+
+    @property
+    def _counted(self) -> float:
+        """The same of what nodes count."""
         return float(self.counts[0][0])
 
     # Counts of intervals
@@ -389,7 +404,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             points, or of its width.
         """
         first, last = self._places(lo, hi)
-        return metrics._plain(self._count(first, last))
+        return metrics._plain(self._count(first, last) / self.parts)
 
     @in_our_words
     def count_confint(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
@@ -419,8 +434,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         inner = np.ceil(first), np.maximum(np.floor(last), np.ceil(first))
         outer = np.floor(first), np.ceil(last)
         most = self.total if self.total_known else math.inf
-        lower = self._count(*inner) - margin * np.sqrt(self._units(*inner))
-        upper = self._count(*outer) + margin * np.sqrt(self._units(*outer))
+        lower = (self._count(*inner) - margin * np.sqrt(self._units(*inner))) / self.parts
+        upper = (self._count(*outer) + margin * np.sqrt(self._units(*outer))) / self.parts
         return metrics._plain(np.clip(lower, 0.0, most)), metrics._plain(np.clip(upper, 0.0, most))
 
     def _places(self, lo: Any, hi: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -518,7 +533,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         values = real_points("x", x, self.unit)
         if not _checks.check_flag("monotone", monotone):
             place = self._leaves.place(values, "right")
-            return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
+            return metrics._plain(self._count(np.zeros(place.shape), place) / max(self._counted, 1.0))
         return metrics._plain(self._curve.values(values, "right"))
 
     @in_our_words
@@ -568,7 +583,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         levels = Levels.of(q)
         last = self._leaves.places[1:]
         reached = np.maximum.accumulate(self._count(np.zeros(last.size), last))
-        at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
+        at = np.searchsorted(reached, levels.values * max(self._counted, 0.0))
         ends = self._leaves.ends[1:][np.minimum(at, last.size - 1)]
         return in_unit(self.unit, levels.restore(ends))
 
@@ -617,7 +632,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         top = self.branching if not self._aggregate else most
         common = self._root * np.floor(last * top / most) / top
         ends = []
-        n = max(self.total, 0.0)
+        n = max(self._counted, 0.0)
         for target in levels.values.tolist():
             low, high = binomial_range(n, target, sampling / 2.0)
             variance = units - 2.0 * target * common + target**2 * self._root
@@ -654,8 +669,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
     def _likely_total(self) -> float:
         """The total, or what it is at most where noise can not tell the two apart."""
         if self.total_known or self._most is None:
-            return self.total
-        return float(likely_totals(self.total, self._most, float(self.variances[0])))
+            return self._counted
+        return float(likely_totals(self._counted, self._most, float(self.variances[0])))
 
     def _descended(self) -> NDArray[np.float64]:
         """Masses from the root down: nearest to the siblings' counts, with their parent's sum.

@@ -155,6 +155,9 @@ class CDF:
     ----------
     x, p, total, lattice, edges
         As given.
+    parts : int
+        How many of what was counted are one in `total`, `count` and `accuracy`: 2^20 where records
+        share the weights of persons, else 1.
     unit : Unit or None
         What numbers stand for where records are times or durations: then `x`, `edges` and `lattice`
         are in steps of the resolution, and so are distances. Methods take times and give them.
@@ -206,12 +209,19 @@ class CDF:
         if not (noise is None or isinstance(noise, CumulativeNoise)):
             raise TypeError(f"noise must be a CumulativeNoise or None, got {type(noise).__name__}")
         self.unit: Unit | None = None
+        self.parts = 1
         self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
         self.edges = self.x if edges is None else _ascending("edges", edges)
         if not np.isin(self.edges, self.x).all():
             raise ValueError("edges must be some of x")
         self._noise = noise
+
+    def of_parts(self, parts: int) -> CDF:
+        """The same where so many of what was counted are one: numbers are those of persons."""
+        self.parts = parts
+        self.total = None if self.total is None else self.total / parts
+        return self
 
     def __repr__(self) -> str:
         lattice = self.lattice
@@ -325,7 +335,7 @@ class CDF:
         beta = _checks.check_nonnegative("beta", beta)
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta must lie strictly between 0 and 1, got {beta}")
-        return self._noise.span(beta)
+        return self._noise.span(beta) / self.parts
 
     # Distances
 

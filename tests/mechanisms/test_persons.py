@@ -280,3 +280,26 @@ def test_totals_of_persons_are_clipped_as_such():
     numbers = dpq.count_by(x, by, groups=[0, 1, 2], **exact)
     assert numbers.values.tolist() == pytest.approx([37.5, 12.5, 0.0], abs=1e-3)
     assert math.isclose(dpq.count(x, contributions=3, **exact), 150.0)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["column", "sample"])
+def test_trees_and_distribution_functions_count_persons(held):
+    options = dict(epsilon=1e6, neighbors="add-remove")
+    if held:
+        x, place = dpq.Sample.of(X, **PLACE, privacy_unit=IDS), {}
+    else:
+        x, place = X, PLACE | dict(privacy_unit=IDS)
+    below = WEIGHTS[X < 0.0].sum() / WEIGHT
+    tree = dpq.AggTree.of(x, height=3, branching=8, **options, **place)
+    assert tree.total == pytest.approx(N_PERSONS, abs=0.1)
+    assert tree.count(-10.0, 0.0) == pytest.approx(below, abs=0.1)
+    low, high = tree.count_confint(-10.0, 0.0)
+    assert low <= below <= high
+    curve = dpq.cdf(x, method="histogram", bins=201, **options, **place)
+    assert curve.total == pytest.approx(N_PERSONS, abs=0.1)
+    assert curve.count(-10.0, 0.0) == pytest.approx(below, abs=0.1)
+    assert 0.0 < curve.accuracy(0.05) < 1.0
+    rows = dpq.AggTree.of(
+        X, **PLACE, height=3, branching=8, privacy_unit=IDS, contributions=2, **options
+    )
+    assert rows.total == pytest.approx(np.minimum(HELD, 2).sum(), abs=0.1) and rows.parts == 1
