@@ -184,7 +184,8 @@ def about_persons(
                         f"x must be a column, beside a privacy_unit, for {body.__name__}, got a "
                         "Sample of persons"
                     )
-                return body(persons.beside(x).column(x, of_each), *rest, **options)
+                nan_policy = options.get("nan_policy", "omit")
+                return body(persons.beside(x).column(x, of_each, nan_policy), *rest, **options)
             if persons is not held:
                 options["counts"] = persons.beside(x)
             if options.get("expected_n") is not None:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
-from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing
+from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing, refuse_nan
 from dpq_fast.data.key_columns import Column, columns_of
 from dpq_fast.data.keys import NO_TIME, TIMED, comparable, items_of
 from dpq_fast.data.units import untimed
@@ -102,10 +102,19 @@ class Persons:
         return self.of_columns(_checks.aligned(untimed(x), self.named))
 
     def column(
-        self, x: Any, of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]]
+        self,
+        x: Any,
+        of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]],
+        nan_policy: str,
     ) -> Callable[[], NDArray[np.float64]]:
         """A column of one record for each person, which is read when it is called."""
-        return lambda: of_each(self, as_column(x))
+
+        def read() -> NDArray[np.float64]:
+            values = as_column(x)
+            _told(values, nan_policy)
+            return of_each(self, values)
+
+        return read
 
     def rows_at_most(self) -> int:
         """How many parts or records all persons have at most; public where their number is."""
@@ -224,7 +233,10 @@ class Persons:
 
 
 class Atoms(NamedTuple):
-    """Weights of records, in the place of `counts`: each record's parts stay together."""
+    """Weights of persons' records, in the place of `counts`: each record's parts stay together.
+
+    How much they come to is private, whatever the relation: who has fewer has less.
+    """
 
     weights: NDArray[Any]
 
@@ -249,12 +261,20 @@ def beside(x: Any, counts: Any) -> Any:
 
 
 def counted(
-    counts: Any, values: NDArray[Any], by_size: bool
+    counts: Any, values: NDArray[Any], nan_policy: str, by_size: bool
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     """The values of a column, and how many records each stands for; for a sum by size."""
+    if isinstance(counts, Persons):  # of whom missing values are left out from here on
+        _told(values, nan_policy)
     if by_size and isinstance(counts, Persons) and counts.share:
         return counts.sizes(values)
     return values, None if counts is None else weights_of(counts, values)
+
+
+def _told(values: NDArray[Any], nan_policy: str) -> None:
+    """Refuse missing values where there are said to be none."""
+    if nan_policy == "raise" and values.dtype.kind == "f" and np.isnan(values).any():
+        refuse_nan(nan_policy)
 
 
 def parts_of(x: Any, counts: Any) -> int:

@@ -19,7 +19,7 @@ from dpq_fast.data.columns import (
 )
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, Passes, chunks_of
-from dpq_fast.data.persons import WEIGHTS, Persons, beside, weights_of
+from dpq_fast.data.persons import WEIGHTS, Atoms, Persons, beside, weights_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
 from dpq_fast.data.reprs import shown
 from dpq_fast.data.tables import passes_of, refuse_counts
@@ -133,7 +133,7 @@ class Records:
         def read() -> Records:
             values = as_column(x)
             weighted = None if counts is None else (values, weights_of(counts, values))
-            n_is_public = nan_policy == "raise" and not isinstance(counts, Persons)
+            n_is_public = nan_policy == "raise" and not isinstance(counts, (Persons, Atoms))
             return cls(
                 Chunks.of_array(values, threads), weighted, n_is_public=n_is_public
             )._checked(nan_policy)

@@ -614,8 +614,9 @@ class Reader:
             weights = weights_of(self._counts, values)
             persons = self._counts if isinstance(self._counts, Persons) else None
             atoms = isinstance(self._counts, Atoms) or (persons is not None and persons.share)
+            # who has no record, or more of them, stands for another number
             coarse = choice.of_counts(values, weights, lattice, bounds, nan_policy, atoms)
-            n_is_public = n_is_public and persons is None
+            n_is_public = n_is_public and not isinstance(self._counts, (Persons, Atoms))
             records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
             return Sample(coarse, records, lattice, bounds, unit, persons)
         coarse = choice.of_array(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import with_further
 from dpq_fast._prepared import Prepared, releases
-from dpq_fast.data.persons import WEIGHTS, parts_of
+from dpq_fast.data.persons import WEIGHTS, Persons, parts_of
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
@@ -358,7 +358,7 @@ def _clipped(
         return (answers,) if request is None else tuple(answers.reshape(-1, 3).T)
 
     def at_once(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
-        common, omits = clipping.clip([]), nan_policy != "raise"
+        common, omits = clipping.clip([]), nan_policy != "raise" or isinstance(counts, Persons)
         totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
         if name == "sum_by":
             scale = each.each.sum_scale(common.first, common.last, omits)

@@ -16,7 +16,7 @@ from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_declared
 from dpq_fast.data.key_columns import names_of
 from dpq_fast.data.key_counts import split_columns, totals_of
-from dpq_fast.data.persons import Atoms, counted, in_order, named, parts_of, weights_of
+from dpq_fast.data.persons import Atoms, Persons, counted, in_order, named, weights_of
 from dpq_fast.data.pool import Pool
 from dpq_fast.data.public_keys import BLOCK, Groups, KeysOf, Picked
 from dpq_fast.data.queries import Sums
@@ -52,7 +52,7 @@ class GroupedRows(NamedTuple):
     weights : ndarray of float64, or None
         How many records each row stands for, positive and exact; None for 1 each.
     atoms : bool
-        Whether these are parts of one record.
+        Whether these are weights of persons' records.
     """
 
     values: NDArray[np.float64]
@@ -295,15 +295,15 @@ class HeldRows:
         rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """The groups, which are selected where they were not listed, and their answers."""
-        column, weights = counted(self._counts, as_column(self._x), self._by_size)
+        column, weights = counted(self._counts, as_column(self._x), self._nan_policy, self._by_size)
         if groups is None:
             assert selection is not None
             found = totals_of(self._columns, weights).ordered()
             groups = Groups.kept(KeysLaw(*found, selection).sample(rng), len(self._columns))
         with Pool(self._threads) as pool:
             keys, keys_of = groups.lookup(self._columns, column.size, pool.map)
-            parts = parts_of(None, self._counts) > 1
-            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, parts)
+            atoms = isinstance(self._counts, Persons)
+            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, atoms)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
 
 

@@ -131,7 +131,7 @@ class DitheredAtoms(WholeOrder):
         found = []
         for start, stop in windows:
             fine, rank = self._laid_out(*self._coarse.runs_around(start, stop))
-            held: NDArray[np.int64] = np.diff(np.clip(rank, start, stop))
+            held = np.diff(np.clip(rank, start, stop)).astype(np.int64)
             found.append(np.repeat(fine, held))
         return np.concatenate(found)
 

@@ -533,7 +533,9 @@ rng, workers
         values = real_points("x", x, self.unit)
         if not _checks.check_flag("monotone", monotone):
             place = self._leaves.place(values, "right")
-            return metrics._plain(self._count(np.zeros(place.shape), place) / max(self._counted, 1.0))
+            return metrics._plain(
+                self._count(np.zeros(place.shape), place) / max(self._counted, 1.0)
+            )
         return metrics._plain(self._curve.values(values, "right"))
 
     @in_our_words

@@ -282,6 +282,45 @@ def test_totals_of_persons_are_clipped_as_such():
     assert math.isclose(dpq.count(x, contributions=3, **exact), 150.0)
 
 
+# Under "swap" a person may have fewer parts than another: it is not public how many there are.
+NONE_MISSING = {
+    "AggTree": lambda x, **more: dpq.AggTree.of(x, height=2, branching=8, **PLACE, **more).total,
+    "cdf": lambda x, **more: dpq.cdf(x, method="histogram", bins=20, **PLACE, **more).p,
+    "mean_by": lambda x, **more: (
+        dpq.mean_by(x, BY, groups=[0, 1], bounds=(-10, 10), public_by=True, **more).values
+    ),
+    "mean_by, private clip": lambda x, **more: (
+        dpq.mean_by(x, BY, groups=[0, 1], lower=None, public_by=True, **more).values
+    ),
+    "sum_by": lambda x, **more: (
+        dpq.sum_by(x, BY, groups=[0, 1], bounds=(2, 10), public_by=True, **more).values
+    ),
+    "mean, records": lambda x, **more: dpq.mean(
+        x, bounds=(-10, 10), **more | dict(contributions=2)
+    ),
+    "sum, records": lambda x, **more: dpq.sum(x, bounds=(2, 10), **more | dict(contributions=2)),
+}
+
+
+@pytest.mark.parametrize("contributions", ["weights", 2])
+@pytest.mark.parametrize("name", NONE_MISSING)
+def test_that_no_value_is_missing_says_nothing_about_parts(name, contributions):
+    options = dict(epsilon=1.0, rng=6, privacy_unit=IDS, contributions=contributions)
+    stated = NONE_MISSING[name](X, nan_policy="raise", **options)
+    assert np.array_equal(stated, NONE_MISSING[name](X, nan_policy="omit", **options))
+    with pytest.raises(ValueError, match=r"^x must not contain NaN with nan_policy='raise'$"):
+        NONE_MISSING[name](np.where(X == X[0], np.nan, X), nan_policy="raise", **options)
+
+
+@pytest.mark.parametrize("name", ["count", "sum", "mean"])
+def test_of_one_record_each_a_missing_one_is_told(name):
+    place = {} if name == "count" else dict(bounds=(-10, 10))
+    options = dict(epsilon=1.0, nan_policy="raise", privacy_unit=IDS) | place
+    getattr(dpq, name)(X, **options)
+    with pytest.raises(ValueError, match=r"^x must not contain NaN with nan_policy='raise'$"):
+        getattr(dpq, name)(np.where(np.arange(X.size) == 3, np.nan, X), **options)
+
+
 @pytest.mark.parametrize("held", [False, True], ids=["column", "sample"])
 def test_trees_and_distribution_functions_count_persons(held):
     options = dict(epsilon=1e6, neighbors="add-remove")
