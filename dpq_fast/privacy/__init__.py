@@ -46,6 +46,18 @@ the above, without. Ranges along a chain of neighbors add up given the dithers o
 Ranges add up along a chain of neighbors, so k records of one person cost k times the range of one
 record: dividing the rate by k makes every statement below a statement about persons.
 
+**Persons by weights.** With a `privacy_unit` the records of a person share M = 2^20 parts, which
+count as records of their values, and ``max_contributions=M``. What a person's records become is a
+function of theirs alone, so that data sets that differ in one person differ in at most M parts: all
+of them come or go under "add-remove", and under "swap" they are replaced, some of them by missing
+ones where two persons do not have as many. That is the premise of what is proved for k = M records,
+in whatever groups they are (`privacy.parallel`) and under whatever keys (`privacy.key_selection`).
+It costs nothing to have so many where the loss is linear in what of a person changes: exponential
+mechanisms, permute-and-flip, Laplace and geometric noise and AboveThreshold have a rate per part
+that is an M-th of the one per person, and are then, of records that share no part, what they are
+without; noise of a rho grows with M as the counts do. Where single records set the noise, as with
+smooth sensitivity, it costs a factor of M, and weights are refused.
+
 **Rounding.** What is solved numerically is rounded against the caller: the formula evaluated at
 the answer always satisfies the bound that was asked for.
 
