@@ -303,8 +303,12 @@ def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.i
 
 
 def _by_person(codes: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The order of records by person, and by value within: two sorts of single numbers."""
-    order = np.argsort(values)
+    """The order of records by person, and by value within: two sorts of single numbers.
+
+    Equal values of a person stay in the order of their rows. (By a sort that is not stable, others'
+    records would say which of them comes first, and so which one stays.)
+    """
+    order = np.argsort(values, kind="stable")
     keys = codes[order] * max(codes.size, 1) + np.arange(codes.size)
     keys.sort()
     found: NDArray[np.intp] = order[keys % max(codes.size, 1)]

@@ -180,3 +180,17 @@ def test_one_person_of_very_many_records():
     assert Persons(ids[:WEIGHT]).weights(values[:WEIGHT]).sum() == WEIGHT
     assert Persons(ids, 3).weights(values).sum() == 3
     assert Persons(ids).weights(values).sum() <= WEIGHT
+
+
+@given(rows, st.integers(1, 3), st.data())
+def test_which_records_stay_depends_on_no_other_person(rows, contributions, data):
+    """Row by row, also among equal values, which may be of several groups."""
+    persons = [9] * 80 + [person for person, _ in rows]
+    values = [0.0, 1.0, 0.0, 1.0] * 20 + [value for _, value in rows]
+    own = np.arange(80)
+    others = data.draw(st.permutations(values[80:])) if rows else []
+    found = [
+        Persons(pd.array(persons, dtype="Int64"), contributions).weights(np.array(held))[own]
+        for held in (values, values[:80] + others)
+    ]
+    assert found[0].tolist() == found[1].tolist()
