@@ -23,6 +23,7 @@ A record is left out where its value or its id is missing: nobody could be told 
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable
 from copy import copy
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing
 from dpq_fast.data.key_columns import Column, columns_of
-from dpq_fast.data.keys import NO_TIME, TIMED, comparable, items_of
+from dpq_fast.data.keys import NO_TIME, TIMED, Instant, comparable, items_of
 from dpq_fast.data.units import untimed
 
 # Parts of the weight of a person: divisible well by small numbers and so many that persons of
@@ -59,7 +60,7 @@ class Persons:
     __slots__ = ("_columns", "_k", "_numbers", "_of", "_weights", "most")
 
     def __init__(self, ids: Any, contributions: Any = WEIGHTS) -> None:
-        self._columns = _columns_of(ids)
+        self._columns = self._opened(ids)
         self._numbers: NDArray[np.int64] | None = None
         self._of: NDArray[Any] | None = None
         self._weights: NDArray[np.int64]
@@ -107,8 +108,11 @@ class Persons:
         """A column of one record for each person, which is read when it is called."""
         return lambda: of_each(self, as_column(x))
 
-    def rows_at_most(self) -> int:
-        """How many parts or records all persons have at most; public where their number is."""
+    def rows_at_most(self) -> int | None:
+        """How many parts or records all persons have at most; public where their number is.
+
+        None where that is not known before they are read.
+        """
         codes = self._codes
         return max(int(np.count_nonzero(np.bincount(codes[codes >= 0]))), 1) * self.most
 
@@ -118,16 +122,20 @@ class Persons:
         A release of two stages asks twice.
         """
         if self._of is not values:
-            self._weights, self._of = self._weights_of(values), values
+            self._weights, self._of = self.weights_beside(values), values
         return self._weights
 
-    def _weights_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def weights_beside(
+        self, values: NDArray[Any], beside: NDArray[Any] | None = None
+    ) -> NDArray[np.int64]:
+        """As `weights`; which of equal records stay goes by what is beside them, then by rows."""
         codes, present = self._present(values)
         each = np.zeros(values.size, dtype=np.int64)
         if self._k is None:
             each[present] = (WEIGHT // np.maximum(np.bincount(codes), 1))[codes]
             return each
-        order = _by_person(codes, as_float64(values[present]))
+        beside = None if beside is None else beside[present]
+        order = _by_person(codes, as_float64(values[present]), beside)
         first, number = _runs(codes[order])
         place = np.arange(codes.size) - np.repeat(first, number)
         held = np.repeat(number, number)
@@ -213,6 +221,10 @@ class Persons:
             self._numbers = self._numbered()
         return self._numbers
 
+    def _opened(self, ids: Any) -> list[Any]:
+        """The columns of ids, checked for what they declare; the ids are not read."""
+        return _columns_of(ids)
+
     def _numbered(self) -> NDArray[np.int64]:
         first, *others = map(_codes_of, self._columns)
         for own in others:
@@ -280,9 +292,14 @@ def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.i
     return check_counts(weights, values.size, of)
 
 
-def _by_person(codes: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The order of records by person, and by value within: two sorts of single numbers."""
-    order = np.argsort(values)
+def _by_person(
+    codes: NDArray[np.int64], values: NDArray[np.float64], beside: NDArray[Any] | None = None
+) -> NDArray[np.intp]:
+    """The order of records by person, and by value within: two sorts of single numbers.
+
+    Equal ones by what is beside them, if anything is.
+    """
+    order = np.argsort(values) if beside is None else np.lexsort((beside, values))
     keys = codes[order] * max(codes.size, 1) + np.arange(codes.size)
     keys.sort()
     found: NDArray[np.intp] = order[keys % max(codes.size, 1)]
@@ -315,7 +332,7 @@ def _columns_of(ids: Any) -> list[Any]:
     if not columns:
         raise ValueError("privacy_unit must have at least one column, got a frame of none")
     for column in columns:
-        _check_declared(column)
+        check_ids(column)
     return columns
 
 
@@ -323,7 +340,7 @@ def _is_column(item: Any) -> bool:
     return hasattr(item, "__len__") and not isinstance(item, (str, bytes, dict, set))
 
 
-def _check_declared(column: Any) -> None:
+def check_ids(column: Any) -> None:
     """Refuse what declares that it is no column of ids."""
     if not _is_column(column):
         raise TypeError(f"privacy_unit must be a column of {KINDS}, got {type(column).__name__}")
@@ -359,9 +376,89 @@ def _codes_of(column: Any) -> NDArray[np.int64]:
     return each
 
 
-def _of_items(items: list[Any]) -> NDArray[np.int64]:
+def stand_ins(column: Any, secret: bytes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Numbers that stand for the ids of some rows wherever they are read, by a secret of theirs.
+
+    Parameters
+    ----------
+    column : object
+        Of any library, of any type.
+    secret : bytes
+        Random, 32 of them.
+
+    Returns
+    -------
+    numbers : ndarray of uint64, shape (2, n)
+        Of integers each has its own, and the other row is zero but beyond int64; of all else they
+        are 128 bits of a hash with a key.
+    present : ndarray of bool, shape (n,)
+        Where there is an id.
+    """
+    codes, items, present = _parted(column)
+    if items is None:
+        numbers = np.zeros((2, codes.size), dtype=np.uint64)
+        numbers[0] = _mixed(codes.astype(np.uint64), secret)
+        numbers[1] = 0 if codes.dtype.kind == "i" else codes >> np.uint64(63)
+        return numbers, present
+    each = [_digest(item, secret) for item in items] + [bytes(16)]
+    own = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
+    return own[:, codes], present
+
+
+def _parted(column: Any) -> tuple[NDArray[Any], list[Any] | None, NDArray[np.bool_]]:
+    """The ids of rows as integers, or as places among some items; and where there is one."""
+    if hasattr(column, "to_arrow"):
+        column = column.to_arrow()
+    if not (isinstance(column, np.ndarray) and column.dtype.kind in "SV"):
+        try:
+            found = Column.of(column).encoded()
+        except TypeError:  # as in `_codes_of`
+            found = None
+        if found is not None and found.items is None:
+            assert found.codes is not None
+            gone = np.zeros(len(found), dtype=np.bool_) if found.missing is None else found.missing
+            if found.kind not in TIMED:
+                return found.codes, None, ~gone
+            gone = gone | (found.codes == NO_TIME)
+            ticks, places = np.unique(found.codes, return_inverse=True)
+            moments = [Instant(tick * found.unit, found.kind) for tick in ticks.tolist()]
+            return places, moments, ~gone
+        if found is not None and found.codes is not None:
+            items = items_of(found.items)
+            known = np.append(_of_items(items) >= 0, False)
+            return found.codes, items, known[found.codes]
+        column = column if found is None else found.items
+    distinct: dict[Any, int] = {}
+    codes = _of_items(items_of(column), distinct)
+    return codes, list(distinct), codes >= 0
+
+
+def _mixed(numbers: NDArray[np.uint64], secret: bytes) -> NDArray[np.uint64]:
+    """Other numbers, one for each."""
+    *factors, mask = np.frombuffer(secret, dtype="<u8")
+    for factor in factors:
+        numbers = (numbers ^ (numbers >> np.uint64(32))) * (factor | np.uint64(1))
+    mixed: NDArray[np.uint64] = numbers ^ mask
+    return mixed
+
+
+def _digest(item: Any, secret: bytes) -> bytes:
+    """16 bytes for an id, the same for ids that are equal."""
+    if isinstance(item, (str, bytes)):
+        kind, text = type(item).__name__[:1], item
+    else:
+        key = comparable(item)
+        if isinstance(key, (int, np.integer)) and -(2**63) <= key < 2**64:
+            number = _mixed(np.array([int(key) % 2**64], dtype=np.uint64), secret)
+            return number.astype("<u8").tobytes() + int(key >= 2**63).to_bytes(8, "little")
+        kind, text = type(key).__name__, repr(key)
+    content = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
+    return hashlib.blake2b(kind.encode() + b":" + content, digest_size=16, key=secret).digest()
+
+
+def _of_items(items: list[Any], place: dict[Any, int] | None = None) -> NDArray[np.int64]:
     """As `_codes_of`, of objects; one that has no hash is no id."""
-    place: dict[Any, int] = {}
+    place = {} if place is None else place
     codes = np.full(len(items), -1, dtype=np.int64)
     for at, item in enumerate(items):
         try:
@@ -375,11 +472,14 @@ def _of_items(items: list[Any]) -> NDArray[np.int64]:
 
 def _numbered(ids: NDArray[Any], gone: NDArray[np.bool_]) -> NDArray[np.int64]:
     """As `_codes_of`, of an array of ids, some of which are none."""
-    codes = np.full(ids.size, -1, dtype=np.int64)
     held = ids if not gone.any() else ids[~gone]
     if not held.size:
-        return codes
-    codes[~gone] = _integers_numbered(held) if ids.dtype.kind in "iu" else _any_numbered(held)
+        return np.full(ids.size, -1, dtype=np.int64)
+    numbers = _integers_numbered(held) if ids.dtype.kind in "iu" else _any_numbered(held)
+    if held is ids:
+        return numbers
+    codes = np.full(ids.size, -1, dtype=np.int64)
+    codes[~gone] = numbers
     return codes
 
 
@@ -393,8 +493,8 @@ def _integers_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     low, high = int(ids.min()), int(ids.max())
     if high - low >= 2**63:
         return _any_numbered(ids)
-    wide = ids.astype(np.int64) if ids.dtype.kind == "i" else ids
-    above = (wide - wide.dtype.type(low)).astype(np.int64)
+    wide = ids.astype(np.int64, copy=False) if ids.dtype.kind == "i" else ids
+    above = (wide - wide.dtype.type(low)).astype(np.int64, copy=False)
     if high - low < DENSE * ids.size:
         return above
     bits = ids.size.bit_length()

@@ -140,12 +140,16 @@ class Table:
 
     def __getitem__(self, names: Any) -> TableColumns:
         """One column, or several of keys."""
+        return self.columns_of("name", names)
+
+    def columns_of(self, argument: str, names: Any) -> TableColumns:
+        """The same, by what the names are called in a message."""
         chosen = tuple(_checks.listed_names(names, self.names))
         for name in chosen:
             if self.names.count(name) != 1:
                 raise ValueError(
-                    f"name must be that of one column of the table{listed(self.names, name)}, "
-                    f"got {name!r}"
+                    f"{argument} must be that of one column of the table"
+                    f"{listed(self.names, name)}, got {name!r}"
                 )
         return TableColumns(self, chosen)
 
@@ -172,6 +176,12 @@ class Table:
         if groups is not None:
             for own, kind in zip(groups.columns, kinds, strict=True):
                 own.check_kind(kind)
+
+    def check_ids(self, names: tuple[str, ...]) -> None:
+        """Refuse columns of ids for their types, where the engine knows them."""
+        if isinstance(self._engine, Declaring):
+            for name in names:
+                self._engine.check_ids(name)
 
     def answer(self, tasks: Sequence[Task[Any] | GroupQuery]) -> list[Any]:
         """One pass over the rows: the state of each task. Private.
@@ -278,7 +288,7 @@ class GroupedColumn:
             return np.empty(0), np.empty(0, dtype=np.int32)
         task = MembersTask(self._column, self._unit, self._by, self._groups.pick(groups))
         (found,) = rounds.ask(self._table, [task])
-        return _joined(found.values, np.float64), _joined(found.groups, np.int32)
+        return joined(found.values, np.float64), joined(found.groups, np.int32)
 
     def passes(self, group: int) -> TablePasses:
         """Passes over the records of one group; several share theirs by `rounds.together`."""
@@ -292,7 +302,7 @@ class GroupedColumn:
         return EachGroupTask(self._column, self._unit, self._by, groups, tuple(queries))
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     """One array of several, which are given up one by one: there is no room for all of it twice."""
     joined: NDArray[Any] = np.empty(sum(part.size for part in parts), dtype=dtype)
     end = joined.size
