@@ -494,7 +494,7 @@ def _integers_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     if high - low >= 2**63:
         return _any_numbered(ids)
     wide = ids.astype(np.int64, copy=False) if ids.dtype.kind == "i" else ids
-    above = (wide - wide.dtype.type(low)).astype(np.int64, copy=False)
+    above: NDArray[np.int64] = (wide - wide.dtype.type(low)).astype(np.int64, copy=False)
     if high - low < DENSE * ids.size:
         return above
     bits = ids.size.bit_length()

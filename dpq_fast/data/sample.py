@@ -319,8 +319,9 @@ class Sample:
         column : str, optional
             Its name. Default: the only one that there is. Public.
         privacy_unit : str, or list of str, optional
-            The column of ids, or several that make one: releases of the sample are about persons,
-            and its records are held in this process, with how much each weighs. Public.
+            The name of the column of ids, or of several that make one: releases of the sample are
+            about persons, and its records are held here, each with its weight: see `Table.of`.
+            Public.
         contributions : optional
             As in `Sample.of`.
 

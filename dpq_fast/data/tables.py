@@ -118,6 +118,14 @@ class Table:
         **Cost.** None here. A release takes two passes: one counts records by cell, the other finds
         those around the ranks that decide; a third one where many records are close together.
         Several share their passes (`together`).
+
+        **Persons.** With a `privacy_unit` that names columns of ids, ``median(table["pay"],
+        privacy_unit="user", ...)``, a release takes one pass, which brings the rows that have an id
+        here: the record of each, the key or number of its group, and a number that stands for the
+        person; never an id. Data bases count persons by a join; all else makes the numbers where
+        the rows are read, by a key that is drawn for each pass: of integers others of 64 bits, one
+        for each, of all else 128 bits of a hash. Memory is that of an array of the column: some 30
+        bytes for each row, twice that while groups are put together.
         """
         if isinstance(source, Table):
             return source

@@ -102,7 +102,8 @@ def select_keys(
 
     **Cost.** O(n log n) for integers, a dictionary entry per row for strings, and a fifth of a
     millisecond for each number of records that occurs. Of a `Table` one pass: the keys and their
-    numbers, which are private, are sent here, but no row.
+    numbers, which are private, are sent here, but no row; with a `privacy_unit` the number of the
+    key and one in place of the id of each row, too (`Table.of`).
 
     References
     ----------
