@@ -129,11 +129,15 @@ class Persons:
         self, values: NDArray[Any], beside: NDArray[Any] | None = None
     ) -> NDArray[np.int64]:
         """As `weights`; which of equal records stay goes by what is beside them, then by rows."""
+        if self._k is None:
+            codes, gone = self._codes, self._gone(values)
+            held = codes[~gone] if gone.any() else codes
+            number = np.bincount(held, minlength=int(codes.max(initial=0)) + 1)
+            each = (WEIGHT // np.maximum(number, 1))[codes]
+            each[gone] = 0
+            return each
         codes, present = self._present(values)
         each = np.zeros(values.size, dtype=np.int64)
-        if self._k is None:
-            each[present] = (WEIGHT // np.maximum(np.bincount(codes), 1))[codes]
-            return each
         beside = None if beside is None else beside[present]
         order = _by_person(codes, as_float64(values[present]), beside)
         first, number = _runs(codes[order])
@@ -205,14 +209,18 @@ class Persons:
 
     def _present(self, values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """The persons of the records that are not left out, and where these are."""
+        present = np.flatnonzero(~self._gone(values))
+        return self._codes[present], present
+
+    def _gone(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which records are left out."""
         codes = self._codes
         if codes.size != values.size:
             raise ValueError("privacy_unit must have one id for each value of x")
-        gone = codes < 0
+        gone: NDArray[np.bool_] = codes < 0
         if values.dtype.kind == "f":
             gone |= np.isnan(values)
-        present = np.flatnonzero(~gone)
-        return codes[present], present
+        return gone
 
     @property
     def _codes(self) -> NDArray[np.int64]:
@@ -425,11 +433,16 @@ def _parted(column: Any) -> tuple[NDArray[Any], list[Any] | None, NDArray[np.boo
             return places, moments, ~gone
         if found is not None and found.codes is not None:
             items = items_of(found.items)
-            known = np.append(_of_items(items) >= 0, False)
-            return found.codes, items, known[found.codes]
+            if set(map(type, items)) <= {str}:
+                return found.codes, items, found.codes >= 0
+            known = _of_items(items) >= 0
+            items = [item if is_id else None for item, is_id in zip(items, known, strict=True)]
+            return found.codes, items, np.append(known, False)[found.codes]
         column = column if found is None else found.items
     distinct: dict[Any, int] = {}
     codes = _of_items(items_of(column), distinct)
+    if distinct and all(type(item) is int and -(2**63) <= item < 2**63 for item in distinct):
+        return np.array(list(distinct), dtype=np.int64)[codes], None, codes >= 0
     return codes, list(distinct), codes >= 0
 
 
@@ -444,16 +457,18 @@ def _mixed(numbers: NDArray[np.uint64], secret: bytes) -> NDArray[np.uint64]:
 
 def _digest(item: Any, secret: bytes) -> bytes:
     """16 bytes for an id, the same for ids that are equal."""
-    if isinstance(item, (str, bytes)):
-        kind, text = type(item).__name__[:1], item
+    if isinstance(item, str):
+        content = b"str:" + item.encode(errors="surrogatepass")
+    elif isinstance(item, bytes):
+        content = b"bytes:" + item
     else:
         key = comparable(item)
-        if isinstance(key, (int, np.integer)) and -(2**63) <= key < 2**64:
-            number = _mixed(np.array([int(key) % 2**64], dtype=np.uint64), secret)
+        key = key.item() if isinstance(key, np.generic) else key
+        if isinstance(key, int) and -(2**63) <= key < 2**64:
+            number = _mixed(np.array([key % 2**64], dtype=np.uint64), secret)
             return number.astype("<u8").tobytes() + int(key >= 2**63).to_bytes(8, "little")
-        kind, text = type(key).__name__, repr(key)
-    content = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
-    return hashlib.blake2b(kind.encode() + b":" + content, digest_size=16, key=secret).digest()
+        content = f"{type(key).__name__}:{key!r}".encode(errors="surrogatepass")
+    return hashlib.blake2b(content, digest_size=16, key=secret).digest()
 
 
 def _of_items(items: list[Any], place: dict[Any, int] | None = None) -> NDArray[np.int64]:
@@ -461,6 +476,9 @@ def _of_items(items: list[Any], place: dict[Any, int] | None = None) -> NDArray[
     place = {} if place is None else place
     codes = np.full(len(items), -1, dtype=np.int64)
     for at, item in enumerate(items):
+        if type(item) is str:  # what most are
+            codes[at] = place.setdefault(item, len(place))
+            continue
         try:
             key = item if isinstance(item, (str, int, bytes)) else comparable(item)
             if not (key is None or is_missing(key)):

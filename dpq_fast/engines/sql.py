@@ -201,7 +201,8 @@ class PushedDown(Declaring):
             *keys, values, numbers = columns
             self.fetched += sum(map(_bytes_of, columns))
             own = numbers.astype(np.uint32).reshape(1, -1)
-            task.add(state, values, keys, own, np.ones(own.size, dtype=np.bool_))
+            # a copy: no view of one column keeps all of a batch
+            task.add(state, values.copy(), keys, own, np.ones(own.size, dtype=np.bool_))
 
         self.stepped(self._numbered(task, constants), constants, task.by, step)
         if task.groups is None:

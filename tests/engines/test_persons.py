@@ -318,6 +318,11 @@ def test_numbers_that_stand_for_ids_are_equal_where_ids_are():
         np.int8(3),
         True,
         1,
+        np.True_,
+        1.5,
+        np.float64(1.5),
+        datetime.date(2024, 1, 1),
+        datetime.datetime(2024, 1, 1),
         "3",
         b"3",
         None,
@@ -346,10 +351,10 @@ def test_numbers_that_stand_for_ids_are_equal_where_ids_are():
         assert found.T.tolist() == [list(numbers[0]), list(numbers[4])]
     huge = np.array([2**63, 2**64 - 1], dtype=np.uint64)
     assert stand_ins(huge, secret)[0].T.tolist() == [
-        list(numbers[8]),
+        list(numbers[13]),
         stand_ins([2**64 - 1], secret)[0].T[0].tolist(),
     ]
-    assert stand_ins(np.array([-1]), secret)[0].T.tolist() == [list(numbers[10])]
+    assert stand_ins(np.array([-1]), secret)[0].T.tolist() == [list(numbers[15])]
     other, _ = stand_ins(ids, bytes(range(1, 33)))
     assert not (other[0][present] == first[present]).any()
     texts = ["a", "b", None, "a"]
