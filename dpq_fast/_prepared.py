@@ -144,7 +144,8 @@ def about_persons(
 
     def take(body: Callable[..., Other]) -> Callable[..., Other]:
         taken = inspect.signature(body).parameters
-        if not {"privacy_unit", "max_contributions"} <= taken.keys():
+        # parts of a description are about persons each by itself
+        if "frame" in taken or not {"privacy_unit", "max_contributions"} <= taken.keys():
             return body
 
         first = next(iter(taken))
