@@ -17,7 +17,7 @@ from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
-from dpq_fast.data.tables import Table, table_of
+from dpq_fast.data.tables import Table, TableColumns, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.quantile import quantile
@@ -189,13 +189,15 @@ def describe(
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
     given, frame = frame, table_of(frame, workers) or frame
     there = _names(frame)
-    named = None if privacy_unit is None else _checks.unit_names(privacy_unit, there)
+    named = None if privacy_unit is None else _named(privacy_unit, there)
     names = _described(there, bounds, columns, named or [])
     keys = _keys(there, by, groups, delta, public_by)
     library = _library(given)  # once names are known to be distinct
     column_of = _reader(frame)
     of_keys = _keys_of(frame, column_of, keys)
-    ids = privacy_unit if named is None else _ids_of(frame, column_of, named)
+    ids = privacy_unit
+    if named is not None and not isinstance(frame, Table):  # which knows its own
+        ids = [column_of(name) for name in named]
     person = _person(ids, contributions, max_contributions) | dict(neighbors=neighbors)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
@@ -372,9 +374,9 @@ def _person(ids: Any, contributions: Any, max_contributions: int) -> dict[str, A
     return dict(privacy_unit=ids, contributions=contributions)
 
 
-def _ids_of(frame: Any, column_of: Callable[[Any], Any], names: list[Any]) -> Any:
-    """The columns of ids; a table takes their names."""
-    return names if isinstance(frame, Table) else [column_of(name) for name in names]
+def _named(unit: Any, there: list[Any]) -> list[Any] | None:
+    """The columns of ids, by name; None for ids beside the frame."""
+    return list(unit.columns) if isinstance(unit, TableColumns) else _checks.unit_names(unit, there)
 
 
 def _keys_of(frame: Any, column_of: Callable[[Any], Any], keys: list[Any]) -> Any:
