@@ -120,10 +120,11 @@ def describe(
     max_contributions : int, default 1
         Up to this many rows per person: the guarantee is per person.
     privacy_unit : name, list of names, or array_like of ids of shape (n,), optional
-        Whose each row is, as in `quantile`: columns of the frame, which are not described, or one
-        beside it. Every part is about persons. Not with `max_contributions`.
+        Whose each row is: columns of the frame, which are not described, or one beside it. Every
+        part is about persons. Not with `max_contributions`.
     contributions : "weights" or int, default "weights"
-        As in `quantile`, beside a `privacy_unit`, for every part.
+        Beside a `privacy_unit`: the records of a person share one weight, or up to so many of each
+        count, in every part.
     shares : mapping of str to float, optional
         Parts of a column's budget for "count", "mean" and "quantile", in proportion; what has none
         is left out. Default: 1, 4 and 5.

@@ -90,8 +90,9 @@ def plan(
         numbers of some persons, or what has their ``ppf``. Public, and no ids. Then `n`, the sizes
         of `groups` and errors in ranks are numbers of persons: shares of the weight, times n.
     contributions : "weights" or int, default "weights"
-        As it will be given to `quantile`. By weights the errors are the same for any number of rows
-        of a person; for a number k they go by how many have fewer, so that a mean says too little.
+        What of a person's records counts, with a `privacy_unit`. By weights the errors are the same
+        for any number of rows; for a number k they go by how many persons have fewer, so that a
+        mean says too little.
     expected_n : int, optional
         As it will be given to `quantile`, whose choice of a method, and of a tree's shape, goes by
         it. Default: as there for an array, that is, n under "swap", where the number of rows is
