@@ -414,6 +414,40 @@ def test_units_of_another_frame_go_by_labels():
     assert accountant.history == ()
 
 
+@pytest.mark.parametrize(
+    "contributions, keys",
+    [("weights", {}), ("weights", dict(by="region", groups=["north", "south"])), (2, {})],
+    ids=["weights", "by", "rows"],
+)
+@pytest.mark.parametrize("unit", ["user", ["user", "device"]], ids=["one", "two"])
+def test_tables_know_their_columns_of_ids(unit, contributions, keys):
+    importlib.import_module("dpq_fast.accessors")
+    person = dict(privacy_unit=unit, contributions=contributions, epsilon=1.0, rng=1)
+    # which a release of a table does not know
+    options = dict(bounds=NUMBERS, expected_n=40, **keys, **person)
+    expected = dpq.describe(PERSONS, **options).to_dict("list")
+    lazy = pl.from_pandas(PERSONS).lazy()
+    table = dpq.Table.of(PERSONS.drop(columns=["since", "note"]))
+    for frame in (table, lazy):
+        out = dpq.describe(frame, **options)
+        assert {name: list(out[name]) for name in out.columns} == expected
+    own = dpq.describe(table, **options | dict(privacy_unit=table[unit]))
+    assert own.to_dict("list") == expected
+    place = dict(bounds=(0, 100), expected_n=40)
+    assert lazy.dpq.median("age", **place, **person) == PERSONS.dpq.median("age", **place, **person)
+    refused = [
+        (dict(privacy_unit="age"), "columns must leave out those of the privacy_unit, got 'age'"),
+        (dict(privacy_unit=table["age"]), "columns must leave out those of the privacy_unit"),
+        (dict(privacy_unit=PERSONS["user"]), "privacy_unit must name columns of the table"),
+        (dict(privacy_unit="who"), "privacy_unit must be some of the frame's, got 'who'"),
+    ]
+    accountant = dpq.privacy.Accountant(1.0)
+    for given, message in refused:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            dpq.describe(table, **options | given, accountant=accountant)
+    assert accountant.history == ()
+
+
 def test_accessors_take_names_of_columns_of_ids():
     importlib.import_module("dpq_fast.accessors")
     options = dict(epsilon=1.0, bounds=(0, 100), rng=1)
