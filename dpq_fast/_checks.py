@@ -385,7 +385,7 @@ def listed_names(names: Any, there: Any) -> list[Any]:
 def unit_names(unit: Any, there: Any) -> list[Any] | None:
     """The columns of a frame that a privacy unit names; None for columns of ids themselves.
 
-    What is no name of a list may be an id, and is not shown.
+    A list is one of names, or of columns. What is no name in it may be an id, and is not shown.
     """
     if _is_column(unit) and not (isinstance(unit, list) and not any(map(_is_column, unit))):
         return None
@@ -393,7 +393,9 @@ def unit_names(unit: Any, there: Any) -> list[Any] | None:
     names = listed_names(unit, listed)
     if names == [unit]:
         check_named("privacy_unit", names, listed)
-    elif not names or any(listed.count(name) != 1 for name in names):
+    elif not 0 < len(names) <= len(listed) or any(
+        listed.count(name) != 1 or names.count(name) != 1 for name in names
+    ):
         raise ValueError(
             "privacy_unit must be an array of ids, or name the frame's columns of ids, where there "
             f"are {_named(listed)}"

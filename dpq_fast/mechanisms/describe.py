@@ -119,7 +119,7 @@ def describe(
         Leave missing values out, column by column, or state that there are none.
     max_contributions : int, default 1
         Up to this many rows per person: the guarantee is per person.
-    privacy_unit : name, list of names, or array_like of ids of shape (n,), optional
+    privacy_unit : name, list of names, or column of ids of shape (n,), optional
         Whose each row is: columns of the frame, which are not described, or one beside it. Every
         part is about persons. Not with `max_contributions`.
     contributions : "weights" or int, default "weights"

@@ -366,6 +366,14 @@ BAD_UNITS = {
         "privacy_unit must be an array of ids, or name the frame's columns of ids, where there are "
         "'age', 'pay', 'since', 'left', 'note', 'region', 'shift', 'user', 'device'",
     ),
+    "twice": (
+        dict(privacy_unit=["user", "user"]),
+        "privacy_unit must be an array of ids, or name the frame's",
+    ),
+    "ids": (
+        dict(privacy_unit=["user", "device"] * 200),
+        "privacy_unit must be an array of ids, or name the frame's",
+    ),
     "none": (dict(privacy_unit=[]), "privacy_unit must be an array of ids, or name the frame's"),
     "described": (
         dict(privacy_unit=["device", "age"]),
