@@ -18,7 +18,6 @@ from dpq_fast.cli.groups import Groups
 from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer, Printer, spelled, working
 from dpq_fast.data.columns import AnyUnit
-from dpq_fast.data.persons import WEIGHT
 from dpq_fast.data.tables import Table
 from dpq_fast.data.units import Presence, unit_of
 from dpq_fast.privacy import Guarantee, guarantee
@@ -217,14 +216,13 @@ class Release:
         return answer, account.guarantee
 
     def _count_guarantee(self, neighbors: str) -> Guarantee:
-        public = dict[str, Any](
-            epsilon=self._budget.counted,
-            neighbors=neighbors,
-            max_contributions=self._privacy.most,
-        )
+        public = dict[str, Any](epsilon=self._budget.counted, neighbors=neighbors)
+        most = self._privacy.most
         if self.groups.by:
-            return guarantee("count_by", public_by=self.groups.public_by, **public)
-        return guarantee("count", **public)
+            public["public_by"] = self.groups.public_by
+            return guarantee("count_by", max_contributions=most, **public)
+        # of persons there is one record each
+        return guarantee("count", max_contributions=1 if self._privacy.shares else most, **public)
 
     def _counted(self, call: Call, answer: Any) -> Any:
         """How many records the answer is of, with noise; it was charged with the answer."""
@@ -254,7 +252,7 @@ class Release:
             spent = [f"rho {spelled(guarantee.implied_rho)}"]
         facts = ", ".join([*spent, f"neighbors {guarantee.neighbors} ({unit})", *known])
         if self.count is not None and not self.groups.by:
-            counted = "persons" if self._privacy.most == WEIGHT else "records"
+            counted = "persons" if self._privacy.shares else "records"
             facts += f"\nabout {self.count} {counted} that count (a tenth of the budget)"
         return facts + self._budget_left
 
@@ -263,7 +261,7 @@ class Release:
         privacy = self._privacy
         if privacy.privacy_unit:
             names = ", ".join(privacy.privacy_unit)
-            what = "by weights" if privacy.most == WEIGHT else f"up to {privacy.most} records"
+            what = "by weights" if privacy.shares else f"up to {privacy.most} records"
             return f"one person of {names}, {what}"
         return "one record" if privacy.most == 1 else f"one person, up to {privacy.most} records"
 

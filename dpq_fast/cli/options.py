@@ -300,11 +300,16 @@ class Privacy(NamedTuple):
         }
 
     @property
+    def shares(self) -> bool:
+        """Whether the records of a person share one weight."""
+        return bool(self.privacy_unit) and not isinstance(self.contributions, int)
+
+    @property
     def most(self) -> int:
         """How many records, or parts of one, a person has at most."""
-        if not self.privacy_unit:
-            return self.max_contributions
-        return self.contributions if isinstance(self.contributions, int) else WEIGHT
+        if isinstance(self.contributions, int):
+            return self.contributions
+        return WEIGHT if self.shares else self.max_contributions
 
 
 def check_person(has_ids: bool, contributions: str | int | None, max_contributions: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 from command_line import answered, run, said
 
 import dpq_fast as dpq
+from dpq_fast._prepared import Prepared
 
 ROWS = 600
 PLACE = ["--bounds", 0, 1_000, "--resolution", 1]
@@ -238,3 +239,30 @@ def test_plans_refuse_options_by_the_rule():
     assert message in said(*arguments, "--privacy-unit", 2, "--max-contributions", 3)
     message = "privacy_unit must be at least 1 row for a plan"
     assert message in said(*arguments, "--privacy-unit", 0.5)
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "town", "--groups", "a,b"]], ids=["all", "by"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_count_promises_what_the_function_does(files, visits, unit, by):
+    arguments = [*files["parquet"], "--column", "ms", *PLACE, "--rho", 0.3, "--with-count"]
+    out = answered("median", *arguments, *UNITS[unit][0], *by)
+    _, names, contributions = UNITS[unit]
+    person = dict(privacy_unit=visits[names], contributions=contributions)
+    place = dict(bounds=(0, 1_000), resolution=1, rho=0.27)
+    counted = dict(epsilon=np.sqrt(0.06))
+    x, towns, groups = visits["ms"], visits["town"], dict(groups=["a", "b"])
+    if by:
+        first = Prepared.of(dpq.quantile_by, x, towns, [0.5], **groups, **place, **person)
+        second = Prepared.of(dpq.count_by, x, towns, **groups, **counted, **person)
+    else:
+        first = Prepared.of(dpq.median, x, **place, **person)
+        second = Prepared.of(dpq.count, x, **counted, **person)
+    whole = dpq.privacy.compose([first.guarantee, second.guarantee])
+    assert out["rho"] == pytest.approx(whole.implied_rho, rel=1e-12)
+
+
+def test_as_many_records_as_there_are_parts_are_no_weights(files):
+    many = [*WEIGHTS, "--contributions", 2**20]
+    arguments = [*files["csv"], "--column", "ms", *PLACE, "--epsilon", 1, *many]
+    text = " ".join(run("median", *arguments, "--with-count").stdout.split())
+    assert "(one person of user, up to 1048576 records)" in text and "records that count" in text
