@@ -47,6 +47,10 @@ _WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("adjacency", "relation", "neighbours", "neighboring", "swap"),
         "which is 'swap' or 'add-remove'",
     ),
+    "privacy_unit": (
+        ("privacy_id", "privacy_key", "privacy_id_column", "user_id", "id_column", "identifier"),
+        "the ids of the persons whose the records are",
+    ),
     "q": (
         ("quant", "quantiles", "percentiles", "percent", "probs", "levels", "alphas", "p"),
         "the levels",

@@ -372,8 +372,7 @@ def check_named(argument: str, names: Sequence[Any], there: Any) -> None:
         if not number:
             raise ValueError(
                 f"{argument} must be some of the frame's, got {name!r} where there are "
-                f"{', '.join(map(repr, listed[:MOST_NAMED]))}"
-                f"{', ...' if len(listed) > MOST_NAMED else ''}"
+                f"{_named(listed)}"
             )
 
 
@@ -381,6 +380,36 @@ def listed_names(names: Any, there: Any) -> list[Any]:
     """One name of a column, which may be a tuple, or several, as a list."""
     is_one = isinstance(names, str) or not isinstance(names, Iterable)
     return [names] if is_one or (isinstance(names, tuple) and names in list(there)) else list(names)
+
+
+def unit_names(unit: Any, there: Any) -> list[Any] | None:
+    """The columns of a frame that a privacy unit names; None for columns of ids themselves.
+
+    A list is one of names, or of columns. What is no name in it may be an id, and is not shown.
+    """
+    if _is_column(unit) and not (isinstance(unit, list) and not any(map(_is_column, unit))):
+        return None
+    listed = list(there)
+    names = listed_names(unit, listed)
+    if names == [unit]:
+        check_named("privacy_unit", names, listed)
+    elif not 0 < len(names) <= len(listed) or any(
+        listed.count(name) != 1 or names.count(name) != 1 for name in names
+    ):
+        raise ValueError(
+            "privacy_unit must be an array of ids, or name the frame's columns of ids, where there "
+            f"are {_named(listed)}"
+        )
+    return names
+
+
+def _is_column(item: Any) -> bool:
+    return hasattr(item, "__len__") and not isinstance(item, (str, bytes, tuple))
+
+
+def _named(listed: list[Any]) -> str:
+    """The first names of columns, for a message."""
+    return ", ".join(map(repr, listed[:MOST_NAMED])) + ", ..." * (len(listed) > MOST_NAMED)
 
 
 def check_width(columns: int) -> None:

@@ -20,6 +20,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._arguments import refuse_misfit
 from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.table_persons import in_place_of
 from dpq_fast.data.units import are_numbers, placed
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.accounting import Calibrated, mechanism_of
@@ -143,7 +144,8 @@ def about_persons(
 
     def take(body: Callable[..., Other]) -> Callable[..., Other]:
         taken = inspect.signature(body).parameters
-        if not {"privacy_unit", "max_contributions"} <= taken.keys():
+        # parts of a description are about persons each by itself
+        if "frame" in taken or not {"privacy_unit", "max_contributions"} <= taken.keys():
             return body
 
         first = next(iter(taken))
@@ -156,8 +158,8 @@ def about_persons(
                 arguments = (options.pop(first),)
             x, *rest = arguments
             ids = options.pop("privacy_unit", None)
-            given = Persons.in_place_of(
-                options.get("counts"), ids, options.pop("contributions", WEIGHTS)
+            x, given = in_place_of(
+                x, options.get("counts"), ids, options.pop("contributions", WEIGHTS)
             )
             held = x.persons if isinstance(x, Sample) else None
             persons = given if isinstance(given, Persons) else held

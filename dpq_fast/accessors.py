@@ -39,7 +39,7 @@ class ColumnReleases:
 
 
 class FrameReleases:
-    """Releases of a frame. Columns and keys are given by name."""
+    """Releases of a frame. Columns and keys are given by name; ids of persons may be."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -55,6 +55,16 @@ class FrameReleases:
     def _keys(self, by: Any) -> Any:
         there = () if self._table is not None else _checks.names_of(self._frame)
         return self._some("by", _checks.listed_names(by, there))
+
+    def _named(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options whose privacy unit may be names of columns; a table knows its own."""
+        unit = options.get("privacy_unit")
+        if unit is None or self._table is not None:
+            return options
+        names = _checks.unit_names(unit, _checks.names_of(self._frame))
+        if names is None:
+            return options
+        return options | {"privacy_unit": self._some("privacy_unit", names)}
 
     def _some(self, argument: str, names: list[Any]) -> Any:
         if self._table is not None:
@@ -93,7 +103,7 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     @_shown(["column"])
     @functools.wraps(function)
     def method(self: FrameReleases, column: Any, *arguments: Any, **options: Any) -> Any:
-        return function(self._one(column), *arguments, **options)
+        return function(self._one(column), *arguments, **self._named(options))
 
     return method
 
@@ -102,7 +112,7 @@ def _by_group(function: Callable[..., Any]) -> Callable[..., Any]:
     @_shown(["column", "by"])
     @functools.wraps(function)
     def method(self: FrameReleases, column: Any, by: Any, *arguments: Any, **options: Any) -> Any:
-        return function(self._one(column), self._keys(by), *arguments, **options)
+        return function(self._one(column), self._keys(by), *arguments, **self._named(options))
 
     return method
 

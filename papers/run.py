@@ -18,6 +18,7 @@ from papers import (
     distributions,
     first_contact,
     intervals,
+    persons,
     plan_errors,
     quantiles,
     unbounded,
@@ -37,6 +38,7 @@ FIGURES = {
     "intervals": intervals.intervals,
     "plan": plan_errors.plan_errors,
     "first_contact": first_contact.first_contact,
+    "persons": persons.persons,
     "lattice": default_lattice.default_lattice,
 }
 

@@ -145,6 +145,8 @@ LEFT_OUT = (
         "Table.answer": "what releases share: it takes what they ask",
         "Table.check_keys": "what releases share: types of columns",
         "Table.check_records": "what releases share: types of columns",
+        "Table.check_ids": "what releases share: types of columns",
+        "Table.columns_of": "what releases share: names of columns",
         "together": "takes releases",
         "privacy.BudgetExceeded": "an error",
         "privacy.Entry": "an answer",
@@ -444,6 +446,10 @@ OWN |= {
         *("quantile_by", "count_by", "sum_by", "mean_by", "select_keys"),
     )
 }
+OWN["describe, of persons"] = OWN["describe"] | dict(
+    privacy_unit=np.array([1, 2, 1]), max_contributions=Checked(1)
+)
+OWN["plan, of persons"] = OWN["plan"] | dict(privacy_unit=3.5, max_contributions=Checked(1))
 OWN["Sample.of, persons"] = dict(privacy_unit=KEYS, counts=Checked(None))
 # How often those are called that take long; the others have weight 1.
 WEIGHTS = {

@@ -19,7 +19,7 @@ import dpq_fast.accessors
 from dpq_fast import privacy
 
 PAIRED = [name for name, call in hostile.CALLS.items() if {"by", "counts"} & call.arguments.keys()]
-PAIRED.remove("describe")  # takes names: below
+PAIRED = [name for name in PAIRED if not name.startswith("describe")]  # takes names: below
 PERSONS = [name for name in PAIRED if name.endswith(", persons")]  # have ids in place of counts
 PAIRED = [name for name in PAIRED if name not in PERSONS]
 

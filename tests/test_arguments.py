@@ -162,6 +162,7 @@ def test_an_option_of_another_clip_is_refused_by_method(method, option):
         ("skipna", "median() has no argument 'skipna'; use 'nan_policy'"),
         ("dropna", "median() has no argument 'dropna'; use 'nan_policy'"),
         ("alpha", "median() has no argument 'alpha'; use 'confidence', how likely"),
+        ("privacy_id", "median() has no argument 'privacy_id'; use 'privacy_unit', the ids"),
     ],
 )
 def test_words_of_other_libraries_are_answered(word, message):

@@ -229,3 +229,48 @@ def test_first_contact_runs_quickly(first_contact, tmp_path, monkeypatch):
         first_contact.first_contact(report, tmp_path)
     assert "latencies" in printed.get() and "geometric mean" in printed.get()
     assert (tmp_path / "auto_regret.png").exists()
+
+
+@pytest.fixture(scope="module")
+def ways():
+    """The table of what guarantees about persons cost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(ROOT)])
+        yield importlib.import_module("papers.persons")
+
+
+def test_shares_of_the_weight_are_those_between_answer_and_target(ways):
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0])
+    found = ways.shares_off(values, weights, 0.5, np.array([0.0, 1.0, 1.5, 2.5, 9.0]))
+    assert found.tolist() == [0.5, 0.0, 0.0, 0.25, 0.5]
+    table = ways.rows(np.random.default_rng(0))
+    each = np.bincount(table.person, ways.of_random_persons(table))
+    np.testing.assert_allclose(each, 1.0)
+
+
+def test_the_usual_way_keeps_so_many_groups_of_each(ways, monkeypatch):
+    table = ways.rows(np.random.default_rng(0)).shuffled(np.random.default_rng(1))
+    for most in (1, 3, 10):
+        pairs, spent = [], []
+
+        def release(x, q, *, privacy_unit, epsilon, rng, into=(pairs, spent)):
+            into[0].append(np.unique(privacy_unit))
+            into[1].append(epsilon)
+
+        monkeypatch.setattr(ways.dpq, "quantile", release)
+        ways._split_by(most)(table, 1.0, np.random.default_rng(2))
+        held = np.bincount(np.concatenate(pairs), minlength=ways.PERSONS)
+        there = [np.unique(table.group[table.person == j]).size for j in range(ways.PERSONS)]
+        assert held.tolist() == np.minimum(there, most).tolist()
+        assert spent == [1.0 / most] * ways.GROUPS
+
+
+@pytest.mark.slow
+def test_ways_to_protect_persons_run_quickly(ways, tmp_path, monkeypatch):
+    from papers.report import Report
+
+    monkeypatch.setattr(ways, "PERSONS", 100)
+    report = Report(quick=True)
+    with report.console.capture() as printed:
+        ways.persons(report, tmp_path)
+    assert all(way in printed.get() for way in (*ways.WAYS, "L = 10"))

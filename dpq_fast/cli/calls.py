@@ -13,7 +13,7 @@ import numpy as np
 
 import dpq_fast as dpq
 from dpq_fast import _checks
-from dpq_fast.cli import accounts, failures, files
+from dpq_fast.cli import accounts, failures, files, options
 from dpq_fast.cli.groups import Groups
 from dpq_fast.cli.options import Form, Grouping, Intervals, Origin, Privacy
 from dpq_fast.cli.output import Answer, Printer, spelled, working
@@ -41,7 +41,7 @@ class Call(NamedTuple):
     by : TableColumns or None
     groups : list or None
     public : dict
-        epsilon, neighbors, max_contributions, accountant and rng.
+        epsilon, neighbors, whose records there are, accountant and rng.
     budget : dict
         epsilon and rho, for functions that take both.
     rows : int or None
@@ -142,6 +142,9 @@ class Release:
         with_count: bool = False,
         takes_rho: bool = False,
     ) -> None:
+        options.check_person(
+            bool(privacy.privacy_unit), privacy.contributions, privacy.max_contributions
+        )
         with failures.refusals():
             self._units: dict[str, AnyUnit] = {
                 name: Presence() if place is None else unit_of(place)
@@ -155,15 +158,28 @@ class Release:
             self.source.check_name(name)
             self.source.check_records(name, self._units[name])
         self.groups = Groups(grouping, self.source, self._columns, privacy.delta)
+        self._check_ids()
         taken = [origin.file, privacy.budget, grouping.groups_file]
         self._printer = Printer(form, taken, plain)
         self._budget_left = ""
         self.count: Any = None
 
+    def _check_ids(self) -> None:
+        """Refuse columns of ids that are none, or are something else."""
+        ids = self._privacy.privacy_unit
+        for name in ids:
+            self.source.check_name(name, "--privacy-unit")
+            if name in (*self._columns, *self.groups.by) or ids.count(name) > 1:
+                raise click.UsageError(
+                    f"--privacy-unit must name another column each time, got {name} twice"
+                )
+            self.source.check_ids(name)
+
     def release(self, function: Callable[[Call], Any]) -> tuple[Any, Guarantee]:
         """What a function of the library releases, and what it was charged with."""
         privacy = self._privacy
-        table = self.source.table(self._units, self.groups.by, self._workers)
+        keys = [*self.groups.by, *privacy.privacy_unit]
+        table = self.source.table(self._units, keys, self._workers)
         what = f"{self._what} of {', '.join(self._columns)}"
         what += f" by {self.groups.name}" if self.groups.by else ""
         beside = None if self._budget.counted is None else self._count_guarantee
@@ -171,11 +187,13 @@ class Release:
             account,
             relation,
         ):
-            rows = self.source.rows() if relation_of(relation).n_is_public else None
+            # that of persons is public, and not known before they are read
+            known = relation_of(relation).n_is_public and not privacy.privacy_unit
+            rows = self.source.rows() if known else None
             public = dict(
                 epsilon=self._budget.epsilon,
                 neighbors=relation,
-                max_contributions=privacy.max_contributions,
+                **privacy.person,
                 accountant=account,
                 rng=privacy.seed,
             )
@@ -198,14 +216,13 @@ class Release:
         return answer, account.guarantee
 
     def _count_guarantee(self, neighbors: str) -> Guarantee:
-        public = dict[str, Any](
-            epsilon=self._budget.counted,
-            neighbors=neighbors,
-            max_contributions=self._privacy.max_contributions,
-        )
+        public = dict[str, Any](epsilon=self._budget.counted, neighbors=neighbors)
+        most = self._privacy.most
         if self.groups.by:
-            return guarantee("count_by", public_by=self.groups.public_by, **public)
-        return guarantee("count", **public)
+            public["public_by"] = self.groups.public_by
+            return guarantee("count_by", max_contributions=most, **public)
+        # of persons there is one record each
+        return guarantee("count", max_contributions=1 if self._privacy.shares else most, **public)
 
     def _counted(self, call: Call, answer: Any) -> Any:
         """How many records the answer is of, with noise; it was charged with the answer."""
@@ -229,15 +246,24 @@ class Release:
 
     def facts(self, guarantee: Guarantee, known: Sequence[str]) -> str:
         """What an answer promises, in a line."""
-        k = self._privacy.max_contributions
-        unit = "one record" if k == 1 else f"one person, up to {k} records"
+        unit = self._about()
         spent = [f"epsilon {spelled(guarantee.epsilon)}, delta {spelled(guarantee.delta)}"]
         if self._privacy.rho is not None:
             spent = [f"rho {spelled(guarantee.implied_rho)}"]
         facts = ", ".join([*spent, f"neighbors {guarantee.neighbors} ({unit})", *known])
         if self.count is not None and not self.groups.by:
-            facts += f"\nabout {self.count} records that count (a tenth of the budget)"
+            counted = "persons" if self._privacy.shares else "records"
+            facts += f"\nabout {self.count} {counted} that count (a tenth of the budget)"
         return facts + self._budget_left
+
+    def _about(self) -> str:
+        """What the guarantee is about."""
+        privacy = self._privacy
+        if privacy.privacy_unit:
+            names = ", ".join(privacy.privacy_unit)
+            what = "by weights" if privacy.shares else f"up to {privacy.most} records"
+            return f"one person of {names}, {what}"
+        return "one record" if privacy.most == 1 else f"one person, up to {privacy.most} records"
 
     def data(self, guarantee: Guarantee) -> dict[str, Any]:
         """The same for JSON."""
@@ -246,7 +272,7 @@ class Release:
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             **({} if self._privacy.rho is None else {"rho": guarantee.implied_rho}),
-            "max_contributions": self._privacy.max_contributions,
+            **self._privacy.person,
             **({} if self.count is None else {"count": plain(self.count)}),
         }
 

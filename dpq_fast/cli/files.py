@@ -22,6 +22,8 @@ from dpq_fast.cli.options import Origin
 from dpq_fast.data.columns import AnyUnit, takes_numbers
 from dpq_fast.data.key_columns import declared_kind
 from dpq_fast.data.keys import INTEGERS
+from dpq_fast.data.persons import KINDS as IDS
+from dpq_fast.data.persons import check_ids
 from dpq_fast.data.tables import Table, listed
 from dpq_fast.data.tasks import Task
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Unit
@@ -67,6 +69,10 @@ class Source(ABC):
     @abstractmethod
     def check_records(self, name: str, unit: AnyUnit) -> None:
         """Refuse a column that is declared to hold no numbers, or none of the times of a unit."""
+
+    @abstractmethod
+    def check_ids(self, name: str) -> None:
+        """Refuse a column that is declared to hold no ids."""
 
     @abstractmethod
     def kind(self, name: str) -> str | None:
@@ -159,6 +165,9 @@ class CsvFiles(Source):
         if isinstance(unit, Unit) and unit.kind != INSTANTS:
             raise click.UsageError(f"--bounds must be numbers or times for {self.label}")
 
+    def check_ids(self, name: str) -> None:
+        """Any column: ids are texts, as they are written."""
+
     def kind(self, name: str) -> str | None:
         return None  # texts, as they are written
 
@@ -239,6 +248,11 @@ class ColumnFiles(Source):
             declared = each.schema.field(name).type
             if not _is_read(declared, unit):
                 _refuse(name, str(declared), unit)
+
+    def check_ids(self, name: str) -> None:
+        for each in self._data_sets:
+            with _of_ids(name):
+                check_ids(each.schema.empty_table().column(name))
 
     def kind(self, name: str) -> str | None:
         with refusals():
@@ -343,6 +357,10 @@ class DuckDBFile(Source):
         except TypeError as error:
             _refuse(name, re.split(r"[(:]", str(error).rpartition("dtype ")[2])[0], unit)
 
+    def check_ids(self, name: str) -> None:
+        with _of_ids(name):
+            self._engine.check_ids(name)
+
     def kind(self, name: str) -> str | None:
         with refusals():
             kind: str | None = self._engine.kind(name)
@@ -357,6 +375,18 @@ def _refuse(name: str, declared: str, unit: AnyUnit) -> None:
     raise click.UsageError(
         f"--column must name a column of {words}, as --bounds are; got {name}, of type {declared}"
     )
+
+
+@contextmanager
+def _of_ids(name: str) -> Iterator[None]:
+    """Refuse a column of the ids of persons by the name of the option."""
+    try:
+        yield
+    except TypeError as error:
+        declared = str(error).rpartition("dtype ")[2]
+        raise click.UsageError(
+            f"--privacy-unit must name a column of {IDS}; got {name}, of type {declared}"
+        ) from None
 
 
 def _quoted(name: str) -> str:

@@ -86,6 +86,15 @@ NEIGHBORS = options.option(
 )
 @NEIGHBORS
 @options.CONTRIBUTIONS
+@options.option(
+    options.PRIVACY,
+    "--privacy-unit",
+    type=float,
+    metavar="ROWS",
+    help="A public guess at how many records a person has, for a release by --privacy-unit: then "
+    "--n and ranks are numbers of persons.",
+)
+@options.SHARED
 @options.EXPECTED_N
 @options.option(
     options.MECHANISM,
@@ -97,7 +106,13 @@ NEIGHBORS = options.option(
 )
 @options.with_output
 def plan(
-    levels: tuple[list[float], ...], epsilon: list[float] | None, form: Form, **arguments: Any
+    levels: tuple[list[float], ...],
+    epsilon: list[float] | None,
+    privacy_unit: float | None,
+    max_contributions: int,
+    contributions: str | int | None,
+    form: Form,
+    **arguments: Any,
 ) -> None:
     r"""How far off private quantiles will be, before any file is read.
 
@@ -112,6 +127,10 @@ def plan(
     """
     q = options.flat(levels)
     printer = Printer(form)
+    options.check_person(privacy_unit is not None, contributions, max_contributions)
+    if contributions is not None:
+        arguments["contributions"] = contributions
+    arguments |= dict(privacy_unit=privacy_unit, max_contributions=max_contributions)
     with refusals(), working("planning"):
         made = dpq.plan(q, epsilon=epsilon, **arguments)
     columns = {name: column.tolist() for name, column in made.columns().items()}

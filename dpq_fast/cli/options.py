@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from dpq_fast.cli.parameters import NO_END, End, Guess, Numbers, Place
+from dpq_fast.cli.parameters import NO_END, Contributions, End, Guess, Numbers, Place
+from dpq_fast.data.persons import WEIGHT, WEIGHTS
 from dpq_fast.engines.lines import Dialect
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.privacy.intervals import KINDS, SAMPLE
@@ -270,6 +271,10 @@ class Privacy(NamedTuple):
     neighbors : str or None
         None for that of the budget, or "swap".
     max_contributions : int
+    privacy_unit : tuple of str
+        Columns of ids of persons, if any.
+    contributions : str, int or None
+        What of a person's records counts, with columns of ids; None for weights.
     budget : Path or None
     seed : int or None
     """
@@ -279,8 +284,42 @@ class Privacy(NamedTuple):
     delta: float
     neighbors: str | None
     max_contributions: int
+    privacy_unit: tuple[str, ...]
+    contributions: str | int | None
     budget: Path | None
     seed: int | None
+
+    @property
+    def person(self) -> dict[str, Any]:
+        """The arguments about whose records there are."""
+        if not self.privacy_unit:
+            return {"max_contributions": self.max_contributions}
+        return {
+            "privacy_unit": list(self.privacy_unit),
+            "contributions": WEIGHTS if self.contributions is None else self.contributions,
+        }
+
+    @property
+    def shares(self) -> bool:
+        """Whether the records of a person share one weight."""
+        return bool(self.privacy_unit) and not isinstance(self.contributions, int)
+
+    @property
+    def most(self) -> int:
+        """How many records, or parts of one, a person has at most."""
+        if isinstance(self.contributions, int):
+            return self.contributions
+        return WEIGHT if self.shares else self.max_contributions
+
+
+def check_person(has_ids: bool, contributions: str | int | None, max_contributions: int) -> None:
+    """Refuse options about persons that do not go together."""
+    if not has_ids and contributions is not None:
+        raise click.UsageError(f"--contributions is for --privacy-unit, got {contributions}")
+    if has_ids and max_contributions != 1:
+        raise click.UsageError(
+            f"--max-contributions must be left out with --privacy-unit, got {max_contributions}"
+        )
 
 
 NEIGHBORS = option(
@@ -297,7 +336,14 @@ CONTRIBUTIONS = option(
     default=1,
     show_default=True,
     metavar="K",
-    help="Most records that one person has in the file.",
+    help="Most records that one person has in the file: a promise, where there are no ids.",
+)
+SHARED = option(
+    PRIVACY,
+    "--contributions",
+    type=Contributions(),
+    help="With --privacy-unit: all records of a person share one weight, or up to K of each "
+    "count.  [default: weights]",
 )
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -324,6 +370,15 @@ with_privacy = packed(
     CONTRIBUTIONS,
     option(
         PRIVACY,
+        "--privacy-unit",
+        multiple=True,
+        metavar="NAME",
+        help="Column of the ids of persons: the guarantee is about each of them, however many "
+        "records they have. Repeat it for ids of several columns.",
+    ),
+    SHARED,
+    option(
+        PRIVACY,
         "--budget",
         type=EXISTING,
         metavar="LEDGER",
@@ -348,8 +403,9 @@ EXPECTED_N = option(
     "--expected-n",
     type=int,
     metavar="N",
-    help="A public guess at the number of records, or at those of a group. Default: the lines or "
-    "rows of a file under swap, which makes them public; else 10,000.",
+    help="A public guess at the number of records (with --privacy-unit: of persons), or at those "
+    "of a group. Default: the lines or rows of a file under swap, which makes them public; else, "
+    "and with --privacy-unit, 10,000.",
 )
 PRIOR = option(
     MECHANISM,

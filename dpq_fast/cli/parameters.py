@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
+from dpq_fast import _checks
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.data.units import of_text
 
 
@@ -108,6 +110,23 @@ class End(Place):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         return value if value == NO_END else super().convert(value, param, ctx)
+
+
+class Contributions(click.ParamType):  # type: ignore[type-arg]
+    """What of a person's records counts: a word, or how many of them."""
+
+    name = "contributions"
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return f"{WEIGHTS}|K"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str | int:
+        if value == WEIGHTS:
+            return WEIGHTS
+        try:
+            return _checks.check_count("contributions", int(value))
+        except ValueError:
+            self.fail(f"must be {WEIGHTS} or a number from 1 on, got {value!r}", param, ctx)
 
 
 class Bounded(NamedTuple):

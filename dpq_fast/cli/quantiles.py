@@ -144,7 +144,7 @@ def _release(
         rows = call.rows if expected_n is None else expected_n
         if rows is not None:
             asked["expected_n"] = rows
-        chosen = _chosen(q, method, place, call, intervals, rows)
+        chosen = _chosen(q, method, place, call, intervals, rows, privacy.most)
         return dpq.quantile(x, q, method=method, delta=privacy.delta, **asked)
 
     answer, guarantee = command.release(release)
@@ -248,12 +248,12 @@ def _chosen(
     call: Call,
     intervals: Intervals,
     rows: int | None,
+    most: int,
 ) -> str:
-    """The method behind "auto"."""
-    public = call.public
-    person: dict[str, Any] = dict(
-        neighbors=public["neighbors"], max_contributions=public["max_contributions"]
-    )
+    """The method behind "auto"; a person has at most so many records, or parts of one."""
+    person: dict[str, Any] = dict(neighbors=call.public["neighbors"], max_contributions=most)
+    if rows is not None and "privacy_unit" in call.public:
+        rows *= most
     request = Request.of(intervals.confidence, intervals.covers)
     epsilon, levels = call.budget["epsilon"], Levels.of(q)
     left = value_epsilon(epsilon, request, levels, expected_n=rows, **person)

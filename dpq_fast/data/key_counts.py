@@ -105,13 +105,29 @@ def count_keys(by: Any, counts: Any = None) -> KeyCounts:
 
 def totals_of(by: list[Any], counts: Any = None) -> KeyTotals:
     """Count the records of each key of some rows, given by columns; as `count_keys`."""
+    rows, places, booleans = coded_rows(by)
+    weights = None if counts is None else weights_of(counts, np.zeros(places.size), "by")
+    kept = places >= 0
+    sums = np.bincount(
+        places[kept], None if weights is None else weights[kept], minlength=len(rows)
+    ).astype(np.int64)  # of up to 2^53: exact
+    present = {row: number for row, number in zip(rows, sums.tolist(), strict=True) if number}
+    return KeyTotals(present, booleans)
+
+
+def coded_rows(
+    by: list[Any],
+) -> tuple[list[tuple[Any, ...]], NDArray[np.int64], list[bool]]:
+    """The distinct keys of some rows, given by columns, as `KeyTotals` has them.
+
+    Then which of them each row has, -1 for none, and which columns say that they are booleans.
+    """
     for column in by:
         declared_kind(column)
     columns = [Column.of(column) for column in by]
     size = len(columns[0])
     if any(len(column) != size for column in columns):
         raise ValueError("by must have columns of one length")
-    weights = None if counts is None else weights_of(counts, np.zeros(size), "by")
     keys, places = _coded(columns[0])
     rows: list[tuple[Any, ...]] = [(key,) for key in keys]
     for column in columns[1:]:
@@ -121,12 +137,7 @@ def totals_of(by: list[Any], counts: Any = None) -> KeyTotals:
         places = places - int(found.size > 0 and found[0] < 0)
         parts = [divmod(pair, max(len(keys), 1)) for pair in found[found >= 0].tolist()]
         rows = [(*rows[at], keys[rest]) for at, rest in parts]
-    kept = places >= 0
-    sums = np.bincount(
-        places[kept], None if weights is None else weights[kept], minlength=len(rows)
-    ).astype(np.int64)  # of up to 2^53: exact
-    present = {row: number for row, number in zip(rows, sums.tolist(), strict=True) if number}
-    return KeyTotals(present, [column.kind == BOOLEANS for column in columns])
+    return rows, places, [column.kind == BOOLEANS for column in columns]
 
 
 def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:

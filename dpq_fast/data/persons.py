@@ -23,6 +23,7 @@ A record is left out where its value or its id is missing: nobody could be told 
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable
 from copy import copy
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing, refuse_nan
 from dpq_fast.data.key_columns import Column, columns_of
-from dpq_fast.data.keys import NO_TIME, TIMED, comparable, items_of
+from dpq_fast.data.keys import NO_TIME, TIMED, Instant, comparable, items_of
 from dpq_fast.data.units import untimed
 
 # Parts of the weight of a person: divisible well by small numbers and so many that persons of
@@ -59,7 +60,7 @@ class Persons:
     __slots__ = ("_columns", "_k", "_numbers", "_of", "_weights", "most")
 
     def __init__(self, ids: Any, contributions: Any = WEIGHTS) -> None:
-        self._columns = _columns_of(ids)
+        self._columns = self._opened(ids)
         self._numbers: NDArray[np.int64] | None = None
         self._of: NDArray[Any] | None = None
         self._weights: NDArray[np.int64]
@@ -111,13 +112,16 @@ class Persons:
 
         def read() -> NDArray[np.float64]:
             values = as_column(x)
-            _told(values, nan_policy)
+            refuse_missing(values, nan_policy)
             return of_each(self, values)
 
         return read
 
-    def rows_at_most(self) -> int:
-        """How many parts or records all persons have at most; public where their number is."""
+    def rows_at_most(self) -> int | None:
+        """How many parts or records all persons have at most; public where their number is.
+
+        None where that is not known before they are read.
+        """
         codes = self._codes
         return max(int(np.count_nonzero(np.bincount(codes[codes >= 0]))), 1) * self.most
 
@@ -127,16 +131,24 @@ class Persons:
         A release of two stages asks twice.
         """
         if self._of is not values:
-            self._weights, self._of = self._weights_of(values), values
+            self._weights, self._of = self.weights_beside(values), values
         return self._weights
 
-    def _weights_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def weights_beside(
+        self, values: NDArray[Any], beside: NDArray[Any] | None = None
+    ) -> NDArray[np.int64]:
+        """As `weights`; which of equal records stay goes by what is beside them, then by rows."""
+        if self._k is None:
+            codes, gone = self._codes, self._gone(values)
+            held = codes[~gone] if gone.any() else codes
+            number = np.bincount(held, minlength=int(codes.max(initial=0)) + 1)
+            each = (WEIGHT // np.maximum(number, 1))[codes]
+            each[gone] = 0
+            return each
         codes, present = self._present(values)
         each = np.zeros(values.size, dtype=np.int64)
-        if self._k is None:
-            each[present] = (WEIGHT // np.maximum(np.bincount(codes), 1))[codes]
-            return each
-        order = _by_person(codes, as_float64(values[present]))
+        beside = None if beside is None else beside[present]
+        order = _by_person(codes, as_float64(values[present]), beside)
         first, number = _runs(codes[order])
         place = np.arange(codes.size) - np.repeat(first, number)
         held = np.repeat(number, number)
@@ -206,14 +218,18 @@ class Persons:
 
     def _present(self, values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """The persons of the records that are not left out, and where these are."""
+        present = np.flatnonzero(~self._gone(values))
+        return self._codes[present], present
+
+    def _gone(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which records are left out."""
         codes = self._codes
         if codes.size != values.size:
             raise ValueError("privacy_unit must have one id for each value of x")
-        gone = codes < 0
+        gone: NDArray[np.bool_] = codes < 0
         if values.dtype.kind == "f":
             gone |= np.isnan(values)
-        present = np.flatnonzero(~gone)
-        return codes[present], present
+        return gone
 
     @property
     def _codes(self) -> NDArray[np.int64]:
@@ -221,6 +237,10 @@ class Persons:
         if self._numbers is None:
             self._numbers = self._numbered()
         return self._numbers
+
+    def _opened(self, ids: Any) -> list[Any]:
+        """The columns of ids, checked for what they declare; the ids are not read."""
+        return _columns_of(ids)
 
     def _numbered(self) -> NDArray[np.int64]:
         first, *others = map(_codes_of, self._columns)
@@ -265,13 +285,13 @@ def counted(
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     """The values of a column, and how many records each stands for; for a sum by size."""
     if isinstance(counts, Persons):  # of whom missing values are left out from here on
-        _told(values, nan_policy)
+        refuse_missing(values, nan_policy)
     if by_size and isinstance(counts, Persons) and counts.share:
         return counts.sizes(values)
     return values, None if counts is None else weights_of(counts, values)
 
 
-def _told(values: NDArray[Any], nan_policy: str) -> None:
+def refuse_missing(values: NDArray[Any], nan_policy: str) -> None:
     """Refuse missing values where there are said to be none."""
     if nan_policy == "raise" and values.dtype.kind == "f" and np.isnan(values).any():
         refuse_nan(nan_policy)
@@ -302,13 +322,19 @@ def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.i
     return check_counts(weights, values.size, of)
 
 
-def _by_person(codes: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.intp]:
+def _by_person(
+    codes: NDArray[np.int64], values: NDArray[np.float64], beside: NDArray[Any] | None = None
+) -> NDArray[np.intp]:
     """The order of records by person, and by value within: two sorts of single numbers.
 
-    Equal values of a person stay in the order of their rows. (By a sort that is not stable, others'
-    records would say which of them comes first, and so which one stays.)
+    Equal values of a person are ordered by what is beside them, if anything is, and stay in the
+    order of their rows. (By a sort that is not stable, others' records would say which of them
+    comes first, and so which one stays.)
     """
-    order = np.argsort(values, kind="stable")
+    if beside is None:
+        order = np.argsort(values, kind="stable")
+    else:
+        order = np.lexsort((beside, values))
     keys = codes[order] * max(codes.size, 1) + np.arange(codes.size)
     keys.sort()
     found: NDArray[np.intp] = order[keys % max(codes.size, 1)]
@@ -341,7 +367,7 @@ def _columns_of(ids: Any) -> list[Any]:
     if not columns:
         raise ValueError("privacy_unit must have at least one column, got a frame of none")
     for column in columns:
-        _check_declared(column)
+        check_ids(column)
     return columns
 
 
@@ -349,7 +375,7 @@ def _is_column(item: Any) -> bool:
     return hasattr(item, "__len__") and not isinstance(item, (str, bytes, dict, set))
 
 
-def _check_declared(column: Any) -> None:
+def check_ids(column: Any) -> None:
     """Refuse what declares that it is no column of ids."""
     if not _is_column(column):
         raise TypeError(f"privacy_unit must be a column of {KINDS}, got {type(column).__name__}")
@@ -385,11 +411,101 @@ def _codes_of(column: Any) -> NDArray[np.int64]:
     return each
 
 
-def _of_items(items: list[Any]) -> NDArray[np.int64]:
+def stand_ins(column: Any, secret: bytes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Numbers that stand for the ids of some rows wherever they are read, by a secret of theirs.
+
+    Parameters
+    ----------
+    column : object
+        Of any library, of any type.
+    secret : bytes
+        Random, 32 of them.
+
+    Returns
+    -------
+    numbers : ndarray of uint64, shape (2, n)
+        Of integers each has its own, and the other row is zero but beyond int64; of all else they
+        are 128 bits of a hash with a key.
+    present : ndarray of bool, shape (n,)
+        Where there is an id.
+    """
+    codes, items, present = _parted(column)
+    if items is None:
+        numbers = np.zeros((2, codes.size), dtype=np.uint64)
+        numbers[0] = _mixed(codes.astype(np.uint64), secret)
+        numbers[1] = 0 if codes.dtype.kind == "i" else codes >> np.uint64(63)
+        return numbers, present
+    each = [_digest(item, secret) for item in items] + [bytes(16)]
+    own = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, 2).T.astype(np.uint64)
+    return own[:, codes], present
+
+
+def _parted(column: Any) -> tuple[NDArray[Any], list[Any] | None, NDArray[np.bool_]]:
+    """The ids of rows as integers, or as places among some items; and where there is one."""
+    if hasattr(column, "to_arrow"):
+        column = column.to_arrow()
+    if not (isinstance(column, np.ndarray) and column.dtype.kind in "SV"):
+        try:
+            found = Column.of(column).encoded()
+        except TypeError:  # as in `_codes_of`
+            found = None
+        if found is not None and found.items is None:
+            assert found.codes is not None
+            gone = np.zeros(len(found), dtype=np.bool_) if found.missing is None else found.missing
+            if found.kind not in TIMED:
+                return found.codes, None, ~gone
+            gone = gone | (found.codes == NO_TIME)
+            ticks, places = np.unique(found.codes, return_inverse=True)
+            moments = [Instant(tick * found.unit, found.kind) for tick in ticks.tolist()]
+            return places, moments, ~gone
+        if found is not None and found.codes is not None:
+            items = items_of(found.items)
+            if set(map(type, items)) <= {str}:
+                return found.codes, items, found.codes >= 0
+            known = _of_items(items) >= 0
+            items = [item if is_id else None for item, is_id in zip(items, known, strict=True)]
+            return found.codes, items, np.append(known, False)[found.codes]
+        column = column if found is None else found.items
+    distinct: dict[Any, int] = {}
+    codes = _of_items(items_of(column), distinct)
+    if distinct and all(type(item) is int and -(2**63) <= item < 2**63 for item in distinct):
+        return np.array(list(distinct), dtype=np.int64)[codes], None, codes >= 0
+    return codes, list(distinct), codes >= 0
+
+
+def _mixed(numbers: NDArray[np.uint64], secret: bytes) -> NDArray[np.uint64]:
+    """Other numbers, one for each."""
+    *factors, mask = np.frombuffer(secret, dtype="<u8")
+    for factor in factors:
+        numbers = (numbers ^ (numbers >> np.uint64(32))) * (factor | np.uint64(1))
+    mixed: NDArray[np.uint64] = numbers ^ mask
+    return mixed
+
+
+def _digest(item: Any, secret: bytes) -> bytes:
+    """16 bytes for an id, the same for ids that are equal."""
+    if isinstance(item, str):
+        content = b"str:" + item.encode(errors="surrogatepass")
+    elif isinstance(item, bytes):
+        content = b"bytes:" + item
+    else:
+        key = comparable(item)
+        key = key.item() if isinstance(key, np.generic) else key
+        if isinstance(key, int) and -(2**63) <= key < 2**64:
+            number = _mixed(np.array([key % 2**64], dtype=np.uint64), secret)
+            return number.astype("<u8").tobytes() + int(key >= 2**63).to_bytes(8, "little")
+        content = f"{type(key).__name__}:{key!r}".encode(errors="surrogatepass")
+    return hashlib.blake2b(content, digest_size=16, key=secret).digest()
+
+
+def _of_items(items: list[Any], place: dict[Any, int] | None = None) -> NDArray[np.int64]:
     """As `_codes_of`, of objects; one that has no hash is no id."""
-    place: dict[Any, int] = {}
+    place = {} if place is None else place
     codes = np.full(len(items), -1, dtype=np.int64)
     for at, item in enumerate(items):
+        if type(item) is str:  # what most are
+            codes[at] = place.setdefault(item, len(place))
+            continue
         try:
             key = item if isinstance(item, (str, int, bytes)) else comparable(item)
             if not (key is None or is_missing(key)):
@@ -401,11 +517,14 @@ def _of_items(items: list[Any]) -> NDArray[np.int64]:
 
 def _numbered(ids: NDArray[Any], gone: NDArray[np.bool_]) -> NDArray[np.int64]:
     """As `_codes_of`, of an array of ids, some of which are none."""
-    codes = np.full(ids.size, -1, dtype=np.int64)
     held = ids if not gone.any() else ids[~gone]
     if not held.size:
-        return codes
-    codes[~gone] = _integers_numbered(held) if ids.dtype.kind in "iu" else _any_numbered(held)
+        return np.full(ids.size, -1, dtype=np.int64)
+    numbers = _integers_numbered(held) if ids.dtype.kind in "iu" else _any_numbered(held)
+    if held is ids:
+        return numbers
+    codes = np.full(ids.size, -1, dtype=np.int64)
+    codes[~gone] = numbers
     return codes
 
 
@@ -419,8 +538,8 @@ def _integers_numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     low, high = int(ids.min()), int(ids.max())
     if high - low >= 2**63:
         return _any_numbered(ids)
-    wide = ids.astype(np.int64) if ids.dtype.kind == "i" else ids
-    above: NDArray[np.int64] = (wide - wide.dtype.type(low)).astype(np.int64)
+    wide = ids.astype(np.int64, copy=False) if ids.dtype.kind == "i" else ids
+    above: NDArray[np.int64] = (wide - wide.dtype.type(low)).astype(np.int64, copy=False)
     if high - low < DENSE * ids.size:
         return above
     bits = ids.size.bit_length()

@@ -22,6 +22,7 @@ from dpq_fast.data.passes import Chunks, Passes, chunks_of
 from dpq_fast.data.persons import WEIGHTS, Atoms, Persons, beside, weights_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
 from dpq_fast.data.reprs import shown
+from dpq_fast.data.table_persons import here, in_place_of
 from dpq_fast.data.tables import passes_of, refuse_counts
 
 
@@ -112,7 +113,7 @@ class Records:
         """`of` in two steps, as `Sample.reader`."""
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
-        counts = Persons.in_place_of(counts, privacy_unit, contributions)
+        x, counts = here(*in_place_of(x, counts, privacy_unit, contributions))
         held = x if isinstance(x, Records) else getattr(x, "records", None)  # of a `Sample`
         if isinstance(held, Records):
             if counts is not None or nan_policy != "omit":

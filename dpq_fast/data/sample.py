@@ -29,6 +29,7 @@ from dpq_fast.data.passes import Chunks, chunks_of
 from dpq_fast.data.persons import WEIGHTS, Atoms, Persons, beside, weights_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
+from dpq_fast.data.table_persons import here, in_place_of
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import (
     Timed,
@@ -249,7 +250,8 @@ class Sample:
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
         threads = _checks.check_workers(workers)
-        counts = Persons.in_place_of(counts, privacy_unit, contributions)
+        unit = x.unit if isinstance(x, Timed) and isinstance(x.unit, Unit) else None
+        x, counts = here(*in_place_of(x, counts, privacy_unit, contributions))
         if isinstance(x, Sample):
             if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
                 raise ValueError(
@@ -272,7 +274,7 @@ class Sample:
         _checks.check_column(x)
         check_declared(x)
         counts = beside(x, counts)
-        return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)
+        return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads, unit)
 
     @classmethod
     def _of_passes(
@@ -300,6 +302,8 @@ class Sample:
         resolution: float | None = None,
         dither: bool | None = None,
         prior: Any = None,
+        privacy_unit: Any = None,
+        contributions: Any = WEIGHTS,
         nan_policy: str = "omit",
         workers: int = 1,
         progress: bool = False,
@@ -314,6 +318,12 @@ class Sample:
             As in `Sample.of`.
         column : str, optional
             Its name. Default: the only one that there is. Public.
+        privacy_unit : str, or list of str, optional
+            The name of the column of ids, or of several that make one: releases of the sample are
+            about persons, and its records are held here, each with its weight: see `Table.of`.
+            Public.
+        contributions : optional
+            As in `Sample.of`.
 
         Returns
         -------
@@ -331,14 +341,18 @@ class Sample:
         The laws are those of the same records in memory.
         """
         table = Table.of(source, connection, workers=workers, progress=progress)
-        if column is None:
+        chosen: Any = table if column is None else table[column]
+        if column is None and privacy_unit is None:
             _checks.check_width(len(table.names))
+            chosen = table[table.names[0]]
         return cls.of(
-            table[table.names[0] if column is None else column],
+            chosen,
             bounds,
             resolution=resolution,
             dither=dither,
             prior=prior,
+            privacy_unit=privacy_unit,
+            contributions=contributions,
             nan_policy=nan_policy,
         )
 
@@ -527,6 +541,7 @@ class Reader:
         "_counts",
         "_nan_policy",
         "_threads",
+        "_unit",
         "_values",
         "_x",
         "bounds",
@@ -542,8 +557,10 @@ class Reader:
         counts: Any = None,
         assume_sorted: bool = False,
         threads: int = 1,
+        unit: Unit | None = None,
     ) -> None:
         self._x = x
+        self._unit = unit
         self.bounds = bounds
         self.lattice = lattice
         self._nan_policy = nan_policy
@@ -607,8 +624,7 @@ class Reader:
             return Sample._of_passes(x, self._of_table(x), lattice, bounds, nan_policy)
         n_is_public = nan_policy == "raise"
         values = self._column()
-        own = x.unit if isinstance(x, Timed) else None
-        unit = own if isinstance(own, Unit) else None
+        unit = self._unit
         chunks = Chunks.of_array(values, self._threads)
         if self._counts is not None:
             weights = weights_of(self._counts, values)

@@ -6,9 +6,10 @@ combine the states, or answer it in words of its own.
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_type
 from dpq_fast.data.key_columns import declared_kind
-from dpq_fast.data.key_counts import KeyTotals, totals_of
+from dpq_fast.data.key_counts import KeyTotals, coded_rows, totals_of
 from dpq_fast.data.passes import Query, State, scan
+from dpq_fast.data.persons import check_ids, stand_ins
 from dpq_fast.data.public_keys import Groups
 
 # Some rows: a column of each name.
@@ -323,6 +325,118 @@ class KeyTask(Task[KeyTotals]):
         return one
 
 
+@dataclass(repr=False)
+class PersonRows:
+    """Rows of persons, in any order: the state of `PersonsTask`.
+
+    Attributes
+    ----------
+    values : list of ndarray of float64
+        Records; NaN where they are missing.
+    persons : list of ndarray of unsigned integers, shape (W, rows)
+        Numbers that stand for the ids of each row's person.
+    places : list of ndarray of int32
+        The number of the group of each row, or of its key among `keys`; -1 for none. Nothing where
+        there are no keys.
+    keys : dict
+        As of `KeyTotals`, of no listed groups: their numbers.
+    booleans : list of bool
+        As of `KeyTotals`.
+    """
+
+    values: list[NDArray[np.float64]]
+    persons: list[NDArray[Any]]
+    places: list[NDArray[np.int32]]
+    keys: dict[tuple[Any, ...], int]
+    booleans: list[bool]
+
+
+@dataclass(frozen=True, repr=False)
+class PersonsTask(Task[PersonRows]):
+    """The rows that have an id: their records, their groups, and numbers in the place of ids.
+
+    The ids stay where they are. Numbers stand for them that a secret makes, which is drawn for each
+    pass, or that a data base counts.
+
+    Attributes
+    ----------
+    column : str or None
+        None where rows are counted.
+    unit : Unit, Presence or None
+    ids : tuple of str
+        Columns of ids.
+    by : tuple of str
+        Columns of keys, if any.
+    groups : Groups or None
+        None where no keys are listed.
+    secret : bytes
+        As of `stand_ins`.
+    """
+
+    column: str | None
+    unit: AnyUnit
+    ids: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    groups: Groups | None = None
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As `Task.columns`."""
+        return (*(() if self.column is None else (self.column,)), *self.ids, *self.by)
+
+    def start(self) -> PersonRows:
+        return PersonRows([], [], [], {}, [False] * len(self.by))
+
+    def step(self, state: PersonRows, rows: ColumnOf) -> None:
+        ids = [stand_ins(column, self.secret) for column in keys_of(rows, self.ids)]
+        numbers = np.concatenate([own for own, _ in ids])
+        present = np.logical_and.reduce([own for _, own in ids])
+        values = None if self.column is None else records(rows, self.column, self.unit)
+        self.add(state, values, keys_of(rows, self.by), numbers, present)
+
+    def add(
+        self,
+        state: PersonRows,
+        values: NDArray[Any] | None,
+        keys: list[Any],
+        numbers: NDArray[Any],
+        present: NDArray[np.bool_],
+    ) -> None:
+        """As `step`, for rows of which it is known where there is an id, and what stands for it."""
+        rows = slice(None) if present.all() else present
+        own = np.zeros(present.size) if values is None else as_float64(values)
+        state.values.append(own[rows])
+        state.persons.append(numbers[:, rows])
+        if not self.by:
+            return
+        if self.groups is None:
+            found, places, booleans = coded_rows(keys)
+            state.booleans[:] = [a or b for a, b in zip(state.booleans, booleans, strict=True)]
+            places = _renumbered(state.keys, found)[places]
+        else:
+            places = self.groups.places(keys[0] if len(keys) == 1 else keys, present.size)
+        state.places.append(places[rows].astype(np.int32))
+
+    def combine(self, one: PersonRows, other: PersonRows) -> PersonRows:
+        places = other.places
+        if self.groups is None:
+            number = _renumbered(one.keys, other.keys)
+            places = [number[own].astype(np.int32) for own in places]
+        return PersonRows(
+            one.values + other.values,
+            one.persons + other.persons,
+            one.places + places,
+            one.keys,
+            [a or b for a, b in zip(one.booleans, other.booleans, strict=True)],
+        )
+
+
+def _renumbered(keys: dict[tuple[Any, ...], int], more: Iterable[Any]) -> NDArray[np.int64]:
+    """The numbers of more keys, which are added; the last entry is that of none."""
+    return np.array([*(keys.setdefault(key, len(keys)) for key in more), -1], dtype=np.int64)
+
+
 class Engine(Protocol):
     """What holds the rows of a table.
 
@@ -353,6 +467,12 @@ class Declaring(ABC):
         """The kind of a column of keys, None if it does not say; other types are refused."""
         column = self.declared(name)
         return None if column is None else declared_kind(column)
+
+    def check_ids(self, name: str) -> None:
+        """Refuse a column whose type says that it holds no ids."""
+        column = self.declared(name)
+        if column is not None:
+            check_ids(column)
 
     @abstractmethod
     def declared(self, name: str) -> Any:

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dpq_fast import _checks
+from dpq_fast.data.persons import check_ids
 from dpq_fast.data.tasks import ColumnOf, Declaring, Task
 
 # Rows that a batch has at most: of several columns, a few megabytes.
@@ -37,11 +38,13 @@ def opened(source: Any, connection: Any, workers: int, progress: bool) -> Batche
 def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
     """The engine of a frame in memory: of pandas, polars or pyarrow, or a mapping of columns."""
     if isinstance(source, Mapping):
-        return Batches(list(source), lambda names: [source], workers, progress)
+        held = source.__getitem__
+        return Batches(list(source), lambda names: [source], workers, progress, held=held)
     names = _checks.names_of(source)
     if names is None:
         return None
-    return Batches(list(names), _of_slices(source), workers, progress)
+    held = source.__getitem__
+    return Batches(list(names), _of_slices(source), workers, progress, held=held)
 
 
 def empty_of_arrow(schema: Any) -> Callable[[str], Any]:
@@ -95,6 +98,8 @@ class Batches(Declaring):
     progress : bool
     empty : callable, optional
         Gives a column without a row; left out where types follow from the rows.
+    held : callable, optional
+        Gives a whole column, where they are in memory.
     """
 
     def __init__(
@@ -104,8 +109,10 @@ class Batches(Declaring):
         workers: int,
         progress: bool,
         empty: Callable[[str], Any] | None = None,
+        held: Callable[[str], Any] | None = None,
     ) -> None:
         self.names = names
+        self._held = held
         self._empty = empty
         self._batches = batches
         self._workers = workers
@@ -113,6 +120,12 @@ class Batches(Declaring):
 
     def declared(self, name: str) -> Any:
         return None if self._empty is None else self._empty(name)
+
+    def check_ids(self, name: str) -> None:
+        if self._held is None:
+            super().check_ids(name)
+        else:
+            check_ids(self._held(name))
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`: each thread has states of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, KINDS, STRINGS, TIMED, ZONED
+from dpq_fast.data.persons import KINDS as IDS
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import listed
 from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS, Presence
 from dpq_fast.engines.allowed import check_query, is_table_name, parts_of
+from dpq_fast.engines.batches import BATCH
 from dpq_fast.engines.requests import Grid, Ranges
 from dpq_fast.engines.sql import FILLERS, Constants, PushedDown, encodes, times
 
@@ -57,6 +60,8 @@ STEPS = {
     "TIMESTAMP WITH TIME ZONE": "us",
     "TIME": "us",
 }
+# Beginnings of types that hold no ids; lists end in a bracket.
+NO_IDS = (*FLOATS, "DECIMAL", "STRUCT", "MAP", "UNION", "VARIANT")
 # Parts of the grid by which records are joined with ranges, and ranges in a part that are few.
 GRID, CROWDED = 2**14, 8
 # Ranges that are told apart without a join, at most.
@@ -108,6 +113,11 @@ def _view(name: str, connection: Any) -> str | None:
         f"AND lower(view_name) = lower('{quoted}')"
     ).fetchall()
     return found[0][0] if found else None
+
+
+def as_table(found: Any) -> Any:
+    """What a statement returns, as a table of Arrow."""
+    return found.to_arrow_table()
 
 
 class Literals(Constants):
@@ -261,6 +271,11 @@ class DuckDB(PushedDown):
             return ZONED if TIMES[declared][1] else DATES
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
 
+    def check_ids(self, name: str) -> None:
+        declared = self._declared[name].strip('"')
+        if declared.startswith(NO_IDS) or declared.endswith("]"):
+            raise TypeError(f"privacy_unit must hold {IDS}, got dtype {declared}")
+
     def beside(self, constants: Constants) -> str:
         return f", {self._prefix}_numbers" if constants.private else ""
 
@@ -323,17 +338,40 @@ class DuckDB(PushedDown):
         width = len(by)
         return columns[:width] + [_array(column) for column in columns[width:]]
 
-    def _asked(self, text: str, tables: dict[str, Any]) -> Any:
-        """What a statement returns, as a table of Arrow, and nothing else is there afterwards."""
+    def stepped(
+        self,
+        text: str,
+        constants: Constants,
+        by: tuple[str, ...],
+        step: Callable[[list[Any]], None],
+    ) -> None:
+        pa = _checks.extra("pyarrow", "a table in DuckDB", "duckdb")
+        width = len(by)
+
+        def take(found: Any) -> None:
+            for batch in found.to_arrow_reader(BATCH):
+                step(batch.columns[:width] + [_array(own) for own in batch.columns[width:]])
+
+        with self._lock:
+            self._asked(text, {"numbers": pa.table({"zero": [0.0]})}, take)
+
+    def _asked(
+        self, text: str, tables: dict[str, Any], take: Callable[[Any], Any] = as_table
+    ) -> Any:
+        """What is taken of the answer to a statement, and nothing else is there afterwards."""
         if self._connection is None:
             return _of_relation(
-                self._relation, self.source, text, *map(tables.get, ("ranges", "numbers", "keys"))
+                self._relation,
+                self.source,
+                text,
+                take,
+                *map(tables.get, ("ranges", "numbers", "keys")),
             )
         names = [f"{self._prefix}_{name}" for name in tables]
         try:
             for name, table in zip(names, tables.values(), strict=True):
                 self._connection.register(name, table)
-            return self._connection.sql(text).to_arrow_table()
+            return take(self._connection.sql(text))
         finally:
             for name in names:
                 self._connection.unregister(name)
@@ -368,11 +406,17 @@ class DuckDB(PushedDown):
 
 
 def _of_relation(
-    relation: Any, name: str, text: str, dpq_ranges: Any, dpq_numbers: Any, dpq_keys: Any
+    relation: Any,
+    name: str,
+    text: str,
+    take: Callable[[Any], Any],
+    dpq_ranges: Any,
+    dpq_numbers: Any,
+    dpq_keys: Any,
 ) -> Any:
-    """What a statement on a relation returns; tables are found by the names of the arguments."""
+    """As `_asked`, on a relation; tables are found by the names of the arguments."""
     try:
-        return relation.query(name, text).to_arrow_table()
+        return take(relation.query(name, text))
     finally:  # older releases leave it
         relation.query(name, f"DROP VIEW IF EXISTS {name}")
 
@@ -391,7 +435,7 @@ def _array(column: Any) -> NDArray[Any]:
     """A column of numbers; NULL as NaN, or as None of integers that may be long."""
     if str(column.type).startswith("decimal"):
         return np.array(column.to_pylist(), dtype=object)
-    return np.asarray(column.to_numpy())
+    return np.asarray(column)
 
 
 def _crowd(grid: Grid, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:

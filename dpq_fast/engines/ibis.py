@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
 from dpq_fast.data.keys import BOOLEANS, CLOCKS, DATES, INTEGERS, KINDS, STRINGS, TIMED, ZONED
+from dpq_fast.data.persons import KINDS as IDS
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import listed
 from dpq_fast.data.tasks import Engine
@@ -31,6 +32,9 @@ from dpq_fast.engines.sql import FILLERS, LONG, Constants, PushedDown, encodes, 
 
 # From here on a decimal is nearer to infinity than to a number, and up to here to zero.
 TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"
+
+# Types of ids.
+ID_TYPES = ("integer", "string", "boolean", "uuid", "binary", "date", "timestamp", "time")
 
 
 def opened(source: Any, connection: Any, workers: int, progress: bool) -> Engine | None:
@@ -179,6 +183,11 @@ class Connected(PushedDown):
         if declared.is_time() and self.DOUBLE != SQLite.DOUBLE:
             return CLOCKS
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
+
+    def check_ids(self, name: str) -> None:
+        declared = self._declared[name]
+        if not any(getattr(declared, f"is_{kind}")() for kind in ID_TYPES):
+            raise TypeError(f"privacy_unit must hold {IDS}, got dtype {declared}")
 
     def among(
         self, by: tuple[str, ...], groups: Groups, constants: Constants, is_public: bool
@@ -545,4 +554,4 @@ def _array(column: list[Any], name: str) -> NDArray[Any]:
     """Returned numbers, by what they are called in a statement: NULL is NaN, but for sums."""
     if name == "s":
         return np.array(column, dtype=object)
-    return np.array(column, dtype=np.int64 if name in ("n", "m") else np.float64)
+    return np.array(column, dtype=np.int64 if name in ("n", "m", "p") else np.float64)

@@ -11,6 +11,7 @@ from typing import Any
 from dpq_fast import _checks
 from dpq_fast.data.columns import AnyUnit, refuse
 from dpq_fast.data.keys import KINDS
+from dpq_fast.data.persons import KINDS as IDS
 from dpq_fast.data.tasks import Declaring, Task
 from dpq_fast.engines.partials import Sealed, merged, partial_of, states_of
 
@@ -53,6 +54,11 @@ class Frame(Declaring):
         if self.declared(name) is None:
             raise TypeError(f"by must hold {KINDS}, got type {self._type(name)}")
         return super().kind(name)
+
+    def check_ids(self, name: str) -> None:
+        if self.declared(name) is None:
+            raise TypeError(f"privacy_unit must hold {IDS}, got type {self._type(name)}")
+        super().check_ids(name)
 
     def _type(self, name: str) -> str:
         """What Spark calls the type of a column."""

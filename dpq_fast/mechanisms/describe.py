@@ -14,9 +14,10 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast._prepared import Prepared, releases
+from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
-from dpq_fast.data.tables import Table, table_of
+from dpq_fast.data.tables import Table, TableColumns, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.quantile import quantile
@@ -71,6 +72,8 @@ def describe(
     public_by: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     shares: Mapping[str, float] | None = None,
     confidence: float | None = None,
     covers: str = "sample",
@@ -116,6 +119,12 @@ def describe(
         Leave missing values out, column by column, or state that there are none.
     max_contributions : int, default 1
         Up to this many rows per person: the guarantee is per person.
+    privacy_unit : name, list of names, or column of ids of shape (n,), optional
+        Whose each row is: columns of the frame, which are not described, or one beside it. Every
+        part is about persons. Not with `max_contributions`.
+    contributions : "weights" or int, default "weights"
+        Beside a `privacy_unit`: the records of a person share one weight, or up to so many of each
+        count, in every part.
     shares : mapping of str to float, optional
         Parts of a column's budget for "count", "mean" and "quantile", in proportion; what has none
         is left out. Default: 1, 4 and 5.
@@ -125,6 +134,7 @@ def describe(
         As in `quantile`; counts cover the rows at hand.
     expected_n : int, optional
         About how many rows there are, as in `quantile`; or each group has, as in `quantile_by`.
+        With a `privacy_unit` how many persons.
     accountant : Accountant, optional
         Charged once, with the sum of the parts; refuses before a record is read.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -180,16 +190,23 @@ def describe(
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
     given, frame = frame, table_of(frame, workers) or frame
     there = _names(frame)
-    names = _described(there, bounds, columns)
+    named = None if privacy_unit is None else _named(privacy_unit, there)
+    names = _described(there, bounds, columns, named or [])
     keys = _keys(there, by, groups, delta, public_by)
     library = _library(given)  # once names are known to be distinct
-    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    column_of = _reader(frame)
+    of_keys = _keys_of(frame, column_of, keys)
+    ids = privacy_unit
+    if named is not None and not isinstance(frame, Table):  # which knows its own
+        ids = [column_of(name) for name in named]
+    person = _person(ids, contributions, max_contributions) | dict(neighbors=neighbors)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
-    selection: dict[str, Any] | None = None
+    selection: Prepared[Any] | None = None
     if keys and groups is None:
         first = _down(Fraction(kept_groups.SHARE) * budget)
-        selection = dict(epsilon=first, delta=_checks.check_delta(delta), **person)
+        spend = dict(epsilon=first, delta=_checks.check_delta(delta))
+        selection = Prepared.of(select_keys, of_keys, **spend, **person)
         budget -= Fraction(first)
     functions: dict[str, Callable[..., Any]] = {"count": count, "mean": mean, "quantile": quantile}
     if keys:
@@ -212,27 +229,26 @@ def describe(
                 Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spend))
             )
 
-    column_of = _reader(frame)
-    of_keys = _keys_of(frame, column_of, keys)
-
     def prepared(groups: Any) -> list[Prepared[Any]]:
         given = dict(by=of_keys, groups=groups) if keys else {}
         return [each.prepared(column_of(each.column), **given) for each in parts]
 
     if isinstance(frame, Mapping):  # whose columns may be of several frames
-        own_keys = _checks.named_keys([frame[key] for key in keys])
+        beside = _checks.named_keys([frame[key] for key in keys])
+        if ids is not None:
+            beside += Persons(ids).named
         for name in names:
-            _checks.aligned(frame[name], own_keys, name)
+            _checks.aligned(frame[name], beside, name)
     # what is public is refused before a record is read
     known = prepared([] if groups is None else groups)
     spent = [each.guarantee for each in known]
     if selection is not None:
-        spent.append(privacy.guarantee("select_keys", **selection))
+        spent.append(selection.guarantee)
 
     def draw(rng: np.random.Generator) -> Any:
         kept, made = groups, known
         if selection is not None:
-            kept = Prepared.of(select_keys, of_keys, **selection).draw(rng)
+            kept = selection.draw(rng)
             made = prepared(kept)
         listed: list[tuple[Any, ...]] = [()]
         if keys:
@@ -266,8 +282,8 @@ def _names(frame: Any) -> list[Any]:
     return names
 
 
-def _described(there: list[Any], bounds: Any, columns: Any) -> list[Any]:
-    """The columns to describe: public names that the frame has, and bounds."""
+def _described(there: list[Any], bounds: Any, columns: Any, ids: list[Any]) -> list[Any]:
+    """The columns to describe: public names that the frame has, and bounds; no ids."""
     if not isinstance(bounds, Mapping):
         raise TypeError(
             f"bounds must be a mapping from columns to (low, high), got {type(bounds).__name__}"
@@ -279,6 +295,8 @@ def _described(there: list[Any], bounds: Any, columns: Any) -> list[Any]:
         raise ValueError(f"columns must be one or more distinct names, got {names}")
     _checks.check_named("columns", names, there)
     for name in names:
+        if name in ids:
+            raise ValueError(f"columns must leave out those of the privacy_unit, got {name!r}")
         if name not in bounds:
             raise ValueError(f"bounds must have each of the columns, got none for {name!r}")
         if not isinstance(bounds[name], Sequence) or len(bounds[name]) != 2:
@@ -343,6 +361,23 @@ def _reader(frame: Any) -> Callable[[Any], Any]:
         return lambda name: known.select(name).to_native()
     there = list(_checks.names_of(known))  # by place: names of pandas may be numbers, or tuples
     return lambda name: known[:, there.index(name)].to_native()
+
+
+def _person(ids: Any, contributions: Any, max_contributions: int) -> dict[str, Any]:
+    """The arguments of each part about whose the rows are."""
+    if ids is None:
+        Persons.in_place_of(None, None, contributions)  # which has to be left out
+        return dict(max_contributions=max_contributions)
+    if max_contributions != 1:
+        raise ValueError(
+            f"max_contributions must be left out with a privacy_unit, got {max_contributions!r}"
+        )
+    return dict(privacy_unit=ids, contributions=contributions)
+
+
+def _named(unit: Any, there: list[Any]) -> list[Any] | None:
+    """The columns of ids, by name; None for ids beside the frame."""
+    return list(unit.columns) if isinstance(unit, TableColumns) else _checks.unit_names(unit, there)
 
 
 def _keys_of(frame: Any, column_of: Callable[[Any], Any], keys: list[Any]) -> Any:

@@ -21,6 +21,7 @@ from dpq_fast.data.pool import Pool
 from dpq_fast.data.public_keys import BLOCK, Groups, KeysOf, Picked
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.rounds import together
+from dpq_fast.data.table_persons import TablePersons
 from dpq_fast.data.tables import (
     GroupedColumn,
     TableColumns,
@@ -189,7 +190,7 @@ class Gathered(NamedTuple):
 
 def records_of(rows: GroupedRows, groups: int) -> list[Records]:
     """The records of each group of one chunk, without missing ones."""
-    if rows.weights is not None:
+    if rows.weights is not None and np.isnan(rows.values).any():
         rows = rows.pick(~np.isnan(rows.values))
     start, values = kernel.order(rows.values, rows.members, groups)
     weights = None
@@ -360,6 +361,62 @@ class TableRows:
         return groups, answer(read, rng)
 
 
+class PersonRows(TableRows):
+    """Rows of a table whose persons' ids are there: as `TableRows`, but read by one pass.
+
+    Parameters
+    ----------
+    x, by, unit, nan_policy, threads, by_size
+        As of `TableRows` and `HeldRows`.
+    persons : TablePersons
+    """
+
+    def __init__(
+        self,
+        x: TableColumns,
+        by: TableColumns,
+        unit: AnyUnit,
+        persons: TablePersons,
+        nan_policy: str,
+        threads: int,
+        by_size: bool,
+    ) -> None:
+        super().__init__(x, by, unit, None, nan_policy, threads)
+        self._persons, self._by_size = persons, by_size
+
+    def read(
+        self,
+        groups: Groups | None,
+        selection: privacy.key_selection.Calibration | None,
+        answer: Callable[[Any, np.random.Generator], Answers],
+        rng: np.random.Generator,
+    ) -> tuple[Groups, Answers]:
+        """As of `HeldRows`."""
+        (name,) = self._x.columns
+        found = self._persons.rows(name, self._unit, self._by.columns, groups)
+        column, weights = found.weighed(self._nan_policy, self._by_size)
+        places = found.places
+        if groups is None:
+            assert selection is not None
+            kept = KeysLaw(*found.counted(weights), selection).sample(rng)
+            groups, places = Groups.kept(kept, len(self._by.columns)), found.among(kept)
+        weights[places < 0] = 0
+        del found  # there is no room for all of it twice
+        with Pool(self._threads) as pool:
+            keys = kernel.Keys(len(groups), 0, None)
+            rows, ends = by_chunk(
+                column,
+                weights,
+                keys,
+                lambda picked: places[picked].astype(np.int64),
+                self._nan_policy,
+                pool,
+                True,
+            )
+            del column, weights
+            return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
+
+
 class TableGroups(NamedTuple):
     """The records of groups in a table.
 
@@ -455,4 +512,6 @@ def rows_of(
     inside = of_one_table(x, by)
     if inside is None:
         return HeldRows(x, by, counts, nan_policy, threads, by_size)
+    if isinstance(counts, TablePersons):
+        return PersonRows(*inside, counts, nan_policy, threads, by_size)
     return TableRows(*inside, counts, nan_policy, threads)

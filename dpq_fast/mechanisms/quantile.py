@@ -300,7 +300,8 @@ def quantile(
         Whose each record is: integers, strings, bytes, UUIDs, dates or times, or for ids of several
         columns a data frame or a list that holds nothing but columns. Private. Then the guarantee
         is about whole persons, however many records they have: see Notes. Records without an id
-        are left out. Columns of pandas go by the labels of their indexes, as `counts` do.
+        are left out. Columns of pandas go by the labels of their indexes, as `counts` do. Where `x`
+        is a column of a `Table`, the name of another one, or a list of names; these are public.
     contributions : "weights" or int, default "weights"
         With a `privacy_unit`: "weights" for the records of a person to share one unit of weight,
         or at most how many of them are to count. Public.

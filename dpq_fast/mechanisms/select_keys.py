@@ -14,6 +14,8 @@ from dpq_fast.data import tables
 from dpq_fast.data.key_counts import KeyCounts, count_keys, split_columns
 from dpq_fast.data.keys import as_array
 from dpq_fast.data.persons import WEIGHTS, in_order, named
+from dpq_fast.data.table_persons import TablePersons
+from dpq_fast.data.table_persons import count_keys as count_keys_of_persons
 from dpq_fast.data.tables import TableColumns
 from dpq_fast.laws.key_selection import KeysLaw
 
@@ -100,7 +102,8 @@ def select_keys(
 
     **Cost.** O(n log n) for integers, a dictionary entry per row for strings, and a fifth of a
     millisecond for each number of records that occurs. Of a `Table` one pass: the keys and their
-    numbers, which are private, are sent here, but no row.
+    numbers, which are private, are sent here, but no row; with a `privacy_unit` the number of the
+    key and one in place of the id of each row, too (`Table.of`).
 
     References
     ----------
@@ -118,7 +121,9 @@ def select_keys(
     )
     by = tables.key_columns(by)
     counted: Callable[[], KeyCounts]
-    if isinstance(by, TableColumns):
+    if isinstance(by, TableColumns) and isinstance(counts, TablePersons):
+        counted = partial(count_keys_of_persons, by, counts)
+    elif isinstance(by, TableColumns):
         tables.refuse_counts(counts)
         counted = partial(tables.count_keys, by)
     else:

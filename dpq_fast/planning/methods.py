@@ -26,6 +26,8 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_qua
 from dpq_fast.orders.counted import CountedOrder
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Missed, Outcomes, Runs, summary
+from dpq_fast.planning.persons import Kept
+from dpq_fast.planning.plans import Errors
 from dpq_fast.planning.requests import Row
 from dpq_fast.planning.samples import (
     PublicSample,
@@ -51,7 +53,10 @@ NEGLIGIBLE = 1e-8
 
 
 class Settings(NamedTuple):
-    """The arguments of a release of quantiles, checked; `public_by` is None without groups."""
+    """The arguments of a release of quantiles, checked; `public_by` is None without groups.
+
+    Of persons `kept` is what a release keeps of each; None of rows.
+    """
 
     levels: Levels
     bounds: tuple[float, float] | None
@@ -61,6 +66,7 @@ class Settings(NamedTuple):
     prior: Any
     neighbors: str
     max_contributions: int
+    kept: Kept | None
     public_by: bool | None
     expected_n: int | None
     guess: Guess
@@ -71,7 +77,7 @@ class Settings(NamedTuple):
 
 
 class Quantiles:
-    """Predictions for one number of records.
+    """Predictions for one number of records, or of persons.
 
     Parameters
     ----------
@@ -81,6 +87,10 @@ class Quantiles:
 
     def __init__(self, settings: Settings, n: int) -> None:
         self._settings = settings
+        self._counted = n
+        known = n  # where it is public
+        if settings.kept is not None:
+            known, n = n * settings.kept.most, settings.kept.records(n)
         self._n = n
         self._targets = settings.levels.values * n
         self._guess = settings.guess.of_size(n)
@@ -106,7 +116,7 @@ class Quantiles:
             )
             self._person = dict(neighbors=part.neighbors, max_contributions=1)
         elif relation_of(settings.neighbors).n_is_public and settings.expected_n is None:
-            self._expected_n = n
+            self._expected_n = known
 
     def methods(self, method: str, epsilon: float) -> list[str]:
         """Those that are predicted at an epsilon."""
@@ -135,8 +145,16 @@ class Quantiles:
     def row(self, epsilon: float, method: str, level: float) -> Row:
         """The errors of one method."""
         outcomes = getattr(self, f"_by_{method}")(epsilon)
-        chosen = method == self._chosen(epsilon)
-        return Row(epsilon, method, chosen, None, self._n, *summary(outcomes, level))
+        return self._row(epsilon, method, method == self._chosen(epsilon), outcomes, level)
+
+    def _row(
+        self, epsilon: float, method: str, chosen: bool, outcomes: list[Outcomes], level: float
+    ) -> Row:
+        """Errors in ranks of records, or of persons, who have as many records each."""
+        ranks, values, uncertainty = summary(outcomes, level)
+        each = self._counted / self._n
+        of_persons = Errors(*(each * error for error in ranks))
+        return Row(epsilon, method, chosen, None, self._counted, of_persons, values, uncertainty)
 
     def group_row(self, epsilon: float, method: str, level: float) -> Row:
         """The errors in a group of `quantile_by`."""
@@ -164,7 +182,7 @@ class Quantiles:
             outcomes = self._of_one(spent.rate, True)
         else:
             outcomes = self._of_paths(spent.rate)
-        return Row(epsilon, spent.method, True, None, self._n, *summary(outcomes, level))
+        return self._row(epsilon, spent.method, True, outcomes, level)
 
     @cached_property
     def _samples(self) -> list[PublicSample]:
@@ -259,6 +277,7 @@ class Quantiles:
         for own, sample in zip(counts, self._samples, strict=True):
             own[: leaves.size] = np.diff(sample.counts_below(shares), prepend=0, append=self._n)
         known = calibration.relation.n_is_public and settings.public_by is None
+        known = known and settings.kept is None
         trees = Trees(calibration, leaves, self._n if known else None)
         drawn = trees.quantiles(counts, self._draws, settings.levels.values, public_rng(2))
         return self._outcomes(lambda i, _: drawn[i])

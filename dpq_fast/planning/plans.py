@@ -55,10 +55,10 @@ class Plan:
     group : ndarray of objects, shape (R,), or None
         Names, or places from 0.
     n : ndarray of int64, shape (R,)
-        Number of records.
+        Number of records, or of persons, where the plan is about these.
     ranks : Errors or None
-        In records between an output and its target; None for sums and means. Without a guess the
-        largest over all shapes of columns.
+        In records, or persons, between an output and its target; None for sums and means. Without a
+        guess the largest over all shapes of columns.
     values : Errors or None
         In the unit of the data; None for quantiles without a guess.
     uncertainty : ndarray of float64, shape (R,)
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def shares(self) -> Errors | None:
-        """`ranks` as shares of the records."""
+        """`ranks` as shares of the records, or of the weight of all persons."""
         return None if self.ranks is None else Errors(*(each / self.n for each in self.ranks))
 
     @property

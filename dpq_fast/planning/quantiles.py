@@ -8,9 +8,11 @@ from typing import Any
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.persons import WEIGHTS
 from dpq_fast.planning.groups import grid_of, sizes_of
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.methods import Quantiles, Settings
+from dpq_fast.planning.persons import Kept
 from dpq_fast.planning.plans import Plan
 from dpq_fast.planning.requests import PlanRequest, Row
 from dpq_fast.planning.samples import RELEASES
@@ -40,6 +42,8 @@ def plan(
     dither: bool | None = None,
     prior: Any = None,
     max_contributions: int = 1,
+    privacy_unit: Any = None,
+    contributions: Any = WEIGHTS,
     expected_n: int | None = None,
     groups: Any = None,
     public_by: bool = False,
@@ -52,7 +56,8 @@ def plan(
     q : float or array_like of float
         Levels in [0, 1], any order and shape, as they will be asked for. Everything here is public.
     n : int
-        About how many records there are, at least 1. Left out with `groups`.
+        About how many records there are, at least 1; with a `privacy_unit` how many persons. Left
+        out with `groups`.
     bounds : (float, float)
         As they will be given to `quantile`. None for "unbounded_quantile", with a `guess`.
     epsilon : float or array_like of float, optional
@@ -80,6 +85,14 @@ def plan(
         them, as it is by name: "joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "two_stage".
     neighbors, resolution, dither, prior, max_contributions
         As they will be given to `quantile`; `resolution` is not 0.
+    privacy_unit : float, array_like of int, shape (k,), or frozen distribution, optional
+        For a release about persons, a guess at how many rows a person has, at least 1: a number,
+        numbers of some persons, or what has their ``ppf``. Public, and no ids. Then `n`, the sizes
+        of `groups` and errors in ranks are numbers of persons: shares of the weight, times n.
+    contributions : "weights" or int, default "weights"
+        What of a person's records counts, with a `privacy_unit`. By weights the errors are the same
+        for any number of rows; for a number k they go by how many persons have fewer, so that a
+        mean says too little.
     expected_n : int, optional
         As it will be given to `quantile`, whose choice of a method, and of a tree's shape, goes by
         it. Default: as there for an array, that is, n under "swap", where the number of rows is
@@ -87,7 +100,8 @@ def plan(
         about how many each has, as it will be given to `quantile_by`; else the default there.
     groups : mapping or sequence of int, optional
         Public guesses at the numbers of records of groups, at least 1, by name or in order: a plan
-        for `quantile_by`, with a row for each group. All have the same guess at their records.
+        for `quantile_by`, with a row for each group. All have the same guess at their records. By
+        weights a person counts in a group for the share of their rows that it has.
     public_by : bool, default False
         As it will be given to `quantile_by`.
     releases : int, default 1,000
@@ -135,6 +149,13 @@ def plan(
     error that remains: at 1,000 releases some 3% of the quantile, and more for records with many
     ties, whose errors depend on where in a run of them a target happens to lie.
 
+    **Persons.** By weights, what is predicted is the release of n persons of one record each, which
+    is what a weight comes to: that the rows of a person spread a weight over several places is left
+    out, and the error of large budgets, of a person or less, may be some 10% more. For a number k,
+    it is the release of as many records as persons keep, with ``max_contributions=k``, as if they
+    had been drawn one by one; its errors are those beside the quantiles of these records. How far
+    they are from those of a random record of a random person is no noise, and in no plan.
+
     **Cost.** Grows with the number of levels, and hardly with n. For three levels and nine epsilons
     about .3 s with a guess, and 1 s without one; two to four times as much for a target.
 
@@ -175,8 +196,14 @@ def plan(
     if lattice is not None and resolution is not None:
         guesses = {name: each.rounded(lattice) for name, each in guesses.items()}
     max_contributions = _checks.check_max_contributions(max_contributions)
+    kept = Kept.of(privacy_unit, contributions, max_contributions)
+    if kept is not None:
+        max_contributions = kept.most
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)
+    records_told = expected_n
+    if kept is not None and expected_n is not None:
+        records_told = expected_n * kept.most  # as a release takes it
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else sizes_of(groups, n)
     if groups is not None:
         if method not in ("auto", "joint_exp", "two_stage"):
@@ -197,8 +224,9 @@ def plan(
             prior,
             neighbors,
             max_contributions,
+            kept,
             None if groups is None else public_by,
-            expected_n,
+            records_told,
             one_guess,
             groups is None and method in ("auto", "all"),
             has_values,
@@ -224,7 +252,9 @@ def plan(
 
         return rows_at
 
-    records = f"n = {sum(sizes):,}" + ("" if names is None else f" in {len(names):,} groups")
+    records = f"n = {sum(sizes):,}" + ("" if kept is None else " persons")
+    records += "" if names is None else f" in {len(names):,} groups"
+    records += "" if kept is None else f", {kept.text}"
     what = "quantile" if names is None else "quantile_by"
     told = expected_n if names is not None or levels.m > 1 else None
     if told is None and names is None and levels.m > 1 and not relation.n_is_public:

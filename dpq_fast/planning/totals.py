@@ -21,6 +21,11 @@ from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places
 from dpq_fast.planning.shapes import guesses_of
 from dpq_fast.privacy.aggregates import AUTO, public_clip
 
+# Arguments of releases that are none of a plan; persons are records of their own.
+NO_PLAN = (
+    *("x", "counts", "privacy_unit", "contributions"),
+    *("accountant", "rng", "workers", "confidence", "covers"),
+)
 # Sums and means are released less often than quantiles: they take longer.
 SLOW = 2.5
 
@@ -40,7 +45,7 @@ def _plan_total(
     """A plan of sums or means."""
     n = _checks.check_count("n", n)
     request = PlanRequest.of(epsilon, target, "value", "mean", level, releases)
-    for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
+    for name in NO_PLAN:
         if name in options:
             raise TypeError(f"{name} must be left out for a plan")
     given = dict(bounds=None, q=AUTO, lower=0.0, upper=None) | options
@@ -103,6 +108,9 @@ def plan_sum(**options: Any) -> Plan:
     Notes
     -----
     Public samples of the guess are released: clips by their law, noise by its own.
+
+    **Persons.** For a sum about persons by weights (``privacy_unit=``), let n be their number and
+    the guess one at what the rows of a person add up to; for a mean, at their mean.
 
     Examples
     --------

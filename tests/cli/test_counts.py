@@ -130,10 +130,10 @@ def test_a_count_by_group_is_that_of_the_library(people, tmp_path, neighbors, pu
 
 def test_the_parts_of_a_budget_are_within_it():
     for total in np.random.default_rng(1).uniform(1e-3, 10, size=300).tolist():
-        parts = Budget.of(Privacy(total, None, 0.0, None, 1, None, None), True, False)
+        parts = Budget.of(Privacy(total, None, 0.0, None, 1, (), None, None, None), True, False)
         assert parts.epsilon + parts.counted <= total
         assert parts.counted == pytest.approx(total / 10)
-        parts = Budget.of(Privacy(None, total, 0.0, None, 1, None, None), True, True)
+        parts = Budget.of(Privacy(None, total, 0.0, None, 1, (), None, None, None), True, True)
         assert parts.rho + dpq.privacy.pure_rho(parts.counted) <= total
         assert parts.rho == pytest.approx(0.9 * total)
 

@@ -23,7 +23,7 @@ from dpq_fast.data.key_counts import count_keys
 from dpq_fast.data.passes import Query, scan
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import AnyMissing, BinCounts, CellCounts, Sums
-from dpq_fast.data.tables import GroupedColumn, GroupQuery, _joined
+from dpq_fast.data.tables import GroupedColumn, GroupQuery, joined
 from dpq_fast.data.tasks import EachGroupTask, GroupTask, KeyTask, MembersTask, by_group
 from dpq_fast.data.units import Presence
 from dpq_fast.mechanisms import describe as describe_module
@@ -607,8 +607,8 @@ def test_no_groups_have_no_records(table):
 
 def test_parts_are_joined_in_order_and_given_up():
     parts = [np.array(part, dtype=np.int32) for part in ([1, 2], [], [3])]
-    joined = _joined(parts, np.int32)
-    assert joined.tolist() == [1, 2, 3] and joined.dtype == np.int32 and parts == []
+    whole = joined(parts, np.int32)
+    assert whole.tolist() == [1, 2, 3] and whole.dtype == np.int32 and parts == []
 
 
 @pytest.mark.slow

@@ -292,3 +292,194 @@ def test_levels_that_print_alike_have_columns_of_their_own():
         "50%",
         "50.00000000000001%",
     ]
+
+
+# Persons of one to some twenty rows, and rows of nobody.
+PERSONS = KEYED.assign(
+    user=pd.array(np.where(RNG.random(400) < 0.02, pd.NA, RNG.geometric(0.02, 400)), "Int64"),
+    device=RNG.integers(0, 2, 400),
+)
+MAPPING = {name: PERSONS[name] for name in PERSONS}
+WHOLE = [PERSONS, pl.from_pandas(PERSONS), pl.from_pandas(PERSONS).to_arrow(), MAPPING]
+UNITS = {
+    "a name": ("user", PERSONS["user"]),
+    "names": (["user", "device"], PERSONS[["user", "device"]]),
+    "a column": (PERSONS["user"], PERSONS["user"]),
+    "columns": ([PERSONS["user"], PERSONS["device"]], PERSONS[["user", "device"]]),
+}
+
+
+@pytest.mark.parametrize("contributions", ["weights", 2])
+@pytest.mark.parametrize("unit", UNITS)
+def test_parts_are_about_persons(unit, contributions):
+    given, ids = UNITS[unit]
+    person = dict(contributions=contributions)
+    generator, rows = np.random.default_rng(5), []
+    for name, (low, high) in NUMBERS.items():
+        x, part = PERSONS[name], Fraction(2, len(NUMBERS))
+        options = dict(privacy_unit=ids, rng=generator, **person)
+        number = dpq.count(x, epsilon=down(part / 10), **options)
+        mean = dpq.mean(x, epsilon=down(part * 4 / 10), lower=low, upper=high, q=None, **options)
+        place = dict(bounds=(low, high), epsilon=down(part / 2))
+        rows.append([name, number, mean, *dpq.quantile(x, [0.25, 0.5, 0.75], **place, **options)])
+    for frame in WHOLE:
+        accountant = dpq.privacy.Accountant(2.0)
+        out = dpq.describe(
+            frame,
+            epsilon=2.0,
+            bounds=NUMBERS,
+            rng=5,
+            privacy_unit=given,
+            accountant=accountant,
+            **person,
+        )
+        found = [np.asarray(out[name]).tolist() for name in ("column", *STATISTICS)]
+        assert found == [list(column) for column in zip(*rows, strict=True)]
+        assert len(accountant.history) == 1 and accountant.spent.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("contributions", ["weights", 3])
+def test_groups_of_persons_are_described_and_selected(contributions):
+    person = dict(privacy_unit="user", contributions=contributions)
+    options = dict(epsilon=8.0, bounds={"age": (0, 100)}, by="region", q=0.5, **person)
+    accountant = dpq.privacy.Accountant(8.0, 1e-6)
+    out = dpq.describe(PERSONS, delta=1e-6, rng=1, accountant=accountant, **options)
+    person["privacy_unit"] = PERSONS["user"]
+    generator = np.random.default_rng(1)
+    kept = dpq.select_keys(PERSONS["region"], epsilon=2.0, delta=1e-6, rng=generator, **person)
+    assert 0 < len(kept) < 3
+    assert list(out["region"]) == list(kept)
+    number = dpq.count_by(
+        *(PERSONS["age"], PERSONS["region"]), groups=kept, epsilon=0.6, rng=generator, **person
+    )
+    assert list(out["count"]) == number.values.tolist()
+    assert accountant.spent.delta == 1e-6 and accountant.spent.epsilon <= 8.0
+    listed = dpq.describe(PERSONS, groups=["east"], rng=1, **options)
+    assert list(listed["region"]) == ["east"]
+
+
+BAD_UNITS = {
+    "no column": (dict(privacy_unit="who"), "privacy_unit must be some of the frame's, got 'who'"),
+    # which may be ids, and are not shown
+    "no columns": (
+        dict(privacy_unit=["user", "ann"]),
+        "privacy_unit must be an array of ids, or name the frame's columns of ids, where there are "
+        "'age', 'pay', 'since', 'left', 'note', 'region', 'shift', 'user', 'device'",
+    ),
+    "twice": (
+        dict(privacy_unit=["user", "user"]),
+        "privacy_unit must be an array of ids, or name the frame's",
+    ),
+    "ids": (
+        dict(privacy_unit=["user", "device"] * 200),
+        "privacy_unit must be an array of ids, or name the frame's",
+    ),
+    "none": (dict(privacy_unit=[]), "privacy_unit must be an array of ids, or name the frame's"),
+    "described": (
+        dict(privacy_unit=["device", "age"]),
+        "columns must leave out those of the privacy_unit, got 'age'",
+    ),
+    "a promise": (
+        dict(privacy_unit="user", max_contributions=2),
+        "max_contributions must be left out with a privacy_unit, got 2",
+    ),
+    "no unit": (
+        dict(contributions=2),
+        "contributions must be left out without a privacy_unit, got 2",
+    ),
+    "contributions": (
+        dict(privacy_unit="user", contributions="rows"),
+        "contributions must be 'weights' or a number of records, got 'rows'",
+    ),
+    "population": (
+        dict(privacy_unit="user", confidence=0.9, covers="population"),
+        "covers must be 'sample' with a privacy_unit, got 'population'",
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", [{}, dict(by="region", delta=1e-6)], ids=["all", "by"])
+@pytest.mark.parametrize("name", BAD_UNITS)
+def test_bad_units_are_refused_before_the_charge(name, keys):
+    options, message = BAD_UNITS[name]
+    accountant = dpq.privacy.Accountant(1.0, 1e-6)
+    for frame in WHOLE:
+        call = dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | keys | options
+        with pytest.raises(ValueError, match="^" + re.escape(message)):
+            dpq.describe(frame, **call)
+    assert accountant.history == ()
+
+
+def test_units_of_another_frame_go_by_labels():
+    options = dict(epsilon=1.0, bounds={"age": (0, 9)}, rng=1)
+    own = {"age": pd.Series([1.0, 2.0, 3.0])}
+    ids = pd.Series([7, 7, 8])
+    expected = dpq.describe(own, privacy_unit=ids, **options)
+    pd.testing.assert_frame_equal(dpq.describe(own, privacy_unit=ids[::-1], **options), expected)
+    accountant = dpq.privacy.Accountant(1.0)
+    with pytest.raises(ValueError, match="index"):
+        dpq.describe(own, privacy_unit=ids[1:], accountant=accountant, **options)
+    assert accountant.history == ()
+
+
+@pytest.mark.parametrize(
+    "contributions, keys",
+    [("weights", {}), ("weights", dict(by="region", groups=["north", "south"])), (2, {})],
+    ids=["weights", "by", "rows"],
+)
+@pytest.mark.parametrize("unit", ["user", ["user", "device"]], ids=["one", "two"])
+def test_tables_know_their_columns_of_ids(unit, contributions, keys):
+    importlib.import_module("dpq_fast.accessors")
+    person = dict(privacy_unit=unit, contributions=contributions, epsilon=1.0, rng=1)
+    # which a release of a table does not know
+    options = dict(bounds=NUMBERS, expected_n=40, **keys, **person)
+    expected = dpq.describe(PERSONS, **options).to_dict("list")
+    lazy = pl.from_pandas(PERSONS).lazy()
+    table = dpq.Table.of(PERSONS.drop(columns=["since", "note"]))
+    for frame in (table, lazy):
+        out = dpq.describe(frame, **options)
+        assert {name: list(out[name]) for name in out.columns} == expected
+    own = dpq.describe(table, **options | dict(privacy_unit=table[unit]))
+    assert own.to_dict("list") == expected
+    place = dict(bounds=(0, 100), expected_n=40)
+    assert lazy.dpq.median("age", **place, **person) == PERSONS.dpq.median("age", **place, **person)
+    refused = [
+        (dict(privacy_unit="age"), "columns must leave out those of the privacy_unit, got 'age'"),
+        (dict(privacy_unit=table["age"]), "columns must leave out those of the privacy_unit"),
+        (dict(privacy_unit=PERSONS["user"]), "privacy_unit must name columns of the table"),
+        (dict(privacy_unit="who"), "privacy_unit must be some of the frame's, got 'who'"),
+    ]
+    accountant = dpq.privacy.Accountant(1.0)
+    for given, message in refused:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            dpq.describe(table, **options | given, accountant=accountant)
+    assert accountant.history == ()
+
+
+def test_accessors_take_names_of_columns_of_ids():
+    importlib.import_module("dpq_fast.accessors")
+    options = dict(epsilon=1.0, bounds=(0, 100), rng=1)
+    groups = dict(groups=["north", "south"], **options)
+    for name, (given, ids) in UNITS.items():
+        own = dict(privacy_unit=ids, contributions=2, **options)
+        expected = dpq.median(PERSONS["age"], **own), dpq.count(PERSONS["age"], **_counted(own))
+        by = dpq.quantile_by(
+            PERSONS["age"], PERSONS["region"], 0.5, privacy_unit=ids, **groups
+        ).values.tolist()
+        for frame in (PERSONS, pl.from_pandas(PERSONS)):
+            own["privacy_unit"] = given
+            found = frame.dpq.median("age", **own), frame.dpq.count("age", **_counted(own))
+            assert found == expected, name
+            found_by = frame.dpq.quantile_by("age", "region", 0.5, privacy_unit=given, **groups)
+            assert found_by.values.tolist() == by
+            whole = frame.dpq.describe(epsilon=1.0, bounds=NUMBERS, rng=1, privacy_unit=given)
+            assert len(whole) == len(NUMBERS)
+    with pytest.raises(ValueError, match=r"^privacy_unit must be some of the frame's, got 'who' "):
+        PERSONS.dpq.median("age", privacy_unit="who", **options)
+    with pytest.raises(ValueError, match=r"^privacy_unit must be an array of ids") as refused:
+        PERSONS.dpq.quantile_by("age", "region", 0.5, privacy_unit=["ann", "user"], **groups)
+    assert "ann" not in str(refused.value)
+
+
+def _counted(options: dict) -> dict:
+    return {name: given for name, given in options.items() if name != "bounds"}
