@@ -146,7 +146,6 @@ LEFT_OUT = (
         "Table.check_keys": "what releases share: types of columns",
         "Table.check_records": "what releases share: types of columns",
         "Table.check_ids": "what releases share: types of columns",
-        "Table.columns_of": "what releases share: names of columns",
         "together": "takes releases",
         "privacy.BudgetExceeded": "an error",
         "privacy.Entry": "an answer",

@@ -327,14 +327,11 @@ def _by_person(
 ) -> NDArray[np.intp]:
     """The order of records by person, and by value within: two sorts of single numbers.
 
-    Equal values of a person are ordered by what is beside them, if anything is, and stay in the
-    order of their rows. (By a sort that is not stable, others' records would say which of them
-    comes first, and so which one stays.)
+    Equal values of a person go by what is beside them, if anything is, then stay in the order of
+    their rows. (By a sort that is not stable, others' records would say which of them comes first,
+    and so which one stays.)
     """
-    if beside is None:
-        order = np.argsort(values, kind="stable")
-    else:
-        order = np.lexsort((beside, values))
+    order = np.argsort(values, kind="stable") if beside is None else np.lexsort((beside, values))
     keys = codes[order] * max(codes.size, 1) + np.arange(codes.size)
     keys.sort()
     found: NDArray[np.intp] = order[keys % max(codes.size, 1)]

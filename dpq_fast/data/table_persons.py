@@ -18,7 +18,7 @@ from dpq_fast.data.columns import AnyUnit
 from dpq_fast.data.key_counts import KeyCounts, KeyTotals
 from dpq_fast.data.persons import WEIGHTS, Persons, counted, refuse_missing
 from dpq_fast.data.public_keys import Groups
-from dpq_fast.data.tables import Table, TableColumns, joined, table_of
+from dpq_fast.data.tables import Table, TableColumns, joined, named_columns, table_of
 from dpq_fast.data.tasks import PersonRows, PersonsTask
 from dpq_fast.data.units import Timed
 
@@ -216,7 +216,7 @@ def _ids_of(table: Table, ids: Any) -> TableColumns:
             "privacy_unit must name columns of the table that x is of, as 'user_id' does, "
             f"got {type(ids).__name__}"
         )
-    return table.columns_of("privacy_unit", ids)
+    return named_columns(table, "privacy_unit", ids)
 
 
 def here(x: Any, counts: Any) -> tuple[Any, Any]:

@@ -148,18 +148,7 @@ class Table:
 
     def __getitem__(self, names: Any) -> TableColumns:
         """One column, or several of keys."""
-        return self.columns_of("name", names)
-
-    def columns_of(self, argument: str, names: Any) -> TableColumns:
-        """The same, by what the names are called in a message."""
-        chosen = tuple(_checks.listed_names(names, self.names))
-        for name in chosen:
-            if self.names.count(name) != 1:
-                raise ValueError(
-                    f"{argument} must be that of one column of the table"
-                    f"{listed(self.names, name)}, got {name!r}"
-                )
-        return TableColumns(self, chosen)
+        return named_columns(self, "name", names)
 
     @property
     def columns(self) -> list[str]:
@@ -226,6 +215,18 @@ class TableColumns:
 
     def __repr__(self) -> str:
         return f"{self.table!r}[{', '.join(map(repr, self.columns))}]"
+
+
+def named_columns(table: Table, argument: str, names: Any) -> TableColumns:
+    """Columns of a table, by what their names are called in a message."""
+    chosen = tuple(_checks.listed_names(names, table.names))
+    for name in chosen:
+        if table.names.count(name) != 1:
+            raise ValueError(
+                f"{argument} must be that of one column of the table"
+                f"{listed(table.names, name)}, got {name!r}"
+            )
+    return TableColumns(table, chosen)
 
 
 class TablePasses:

@@ -411,7 +411,7 @@ class PersonRows(TableRows):
                 lambda picked: places[picked].astype(np.int64),
                 self._nan_policy,
                 pool,
-                True,
+                atoms=True,
             )
             del column, weights
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)

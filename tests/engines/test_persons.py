@@ -424,6 +424,17 @@ def test_columns_of_tables_and_arrays_do_not_mix():
         dpq.median(ROWS["ms"], privacy_unit="user", **LYING)
 
 
+def test_missing_values_are_told_where_there_are_to_be_none():
+    for place in ("frame", "DuckDB"):
+        table = PLACES[place][1](None, SHUFFLED)
+        for contributions in ("weights", 2):
+            asked = dict(privacy_unit="user", contributions=contributions, nan_policy="raise")
+            for name in ("sum", "mean", "count", "by group", "by selected group", "sum by group"):
+                with pytest.raises(ValueError, match="x must not contain NaN"):
+                    RELEASES[name](table["ms"], table["town"], **asked)
+                RELEASES[name](table["share"], table["town"], **asked)
+
+
 def test_nothing_is_read_before_the_charge(monkeypatch):
     table = dpq.Table.of(ROWS)
     monkeypatch.setattr(TablePersons, "rows", None)
