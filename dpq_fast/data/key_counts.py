@@ -44,6 +44,16 @@ class KeyCounts(NamedTuple):
     keys: list[Any]
     counts: NDArray[np.int64]
 
+    def ranks(self, places: NDArray[Any]) -> NDArray[np.int64]:
+        """The place of each row's key in their order, where `counts` are 1 more than `places`.
+
+        -1 stays what it is, a row without a key.
+        """
+        place = np.full(len(self.keys) + 1, -1)
+        place[self.counts - 1] = np.arange(len(self.keys))
+        ranks: NDArray[np.int64] = place[places]
+        return ranks
+
 
 def split_columns(by: Any) -> list[Any]:
     """The columns of keys, where no public keys say how many; checked for what they declare.

@@ -156,17 +156,10 @@ class ReadRows(NamedTuple):
             assert weights is not None
             return values, weights
         refuse_missing(self.values, nan_policy)
-        beside = self._ordered() if self.places.size else None
-        return self.values, self.persons.weights_beside(self.values, beside)
-
-    def _ordered(self) -> NDArray[Any]:
-        """The place of each row's group, or of its key in the order of keys."""
-        if not self.keys.counts.size:
-            return self.places
-        place = np.full(self.keys.counts.size + 1, -1)
-        place[self.keys.counts - 1] = np.arange(self.keys.counts.size)
-        ordered: NDArray[Any] = place[self.places]
-        return ordered
+        beside = self.keys.ranks(self.places) if self.keys.keys else self.places
+        return self.values, self.persons.weights_beside(
+            self.values, beside if beside.size else None
+        )
 
     def counted(self, weights: NDArray[np.int64]) -> KeyCounts:
         """How many records, or parts of them, each key has."""

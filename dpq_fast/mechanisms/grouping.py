@@ -15,8 +15,16 @@ from dpq_fast._kernels import groups_scatter as kernel
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_declared
 from dpq_fast.data.key_columns import names_of
-from dpq_fast.data.key_counts import split_columns, totals_of
-from dpq_fast.data.persons import Atoms, Persons, counted, in_order, named, weights_of
+from dpq_fast.data.key_counts import KeyTotals, coded_rows, split_columns, totals_of
+from dpq_fast.data.persons import (
+    Atoms,
+    Persons,
+    counted,
+    in_order,
+    named,
+    refuse_missing,
+    weights_of,
+)
 from dpq_fast.data.pool import Pool
 from dpq_fast.data.public_keys import BLOCK, Groups, KeysOf, Picked
 from dpq_fast.data.queries import Sums
@@ -296,7 +304,7 @@ class HeldRows:
         rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """The groups, which are selected where they were not listed, and their answers."""
-        column, weights = counted(self._counts, as_column(self._x), self._nan_policy, self._by_size)
+        column, weights = self._weighed(groups)
         if groups is None:
             assert selection is not None
             found = totals_of(self._columns, weights).ordered()
@@ -306,6 +314,25 @@ class HeldRows:
             atoms = isinstance(self._counts, Persons)
             rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, atoms)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
+
+    def _weighed(self, groups: Groups | None) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """The records, and how many each row stands for.
+
+        Which of a person's equal records stay goes by their groups, or the order of their keys, and
+        not by that of rows.
+        """
+        counts, column = self._counts, as_column(self._x)
+        if not isinstance(counts, Persons) or counts.share:
+            return counted(counts, column, self._nan_policy, self._by_size)
+        refuse_missing(column, self._nan_policy)
+        if groups is not None:
+            keys = self._columns[0] if len(self._columns) == 1 else self._columns
+            beside: NDArray[Any] = groups.places(keys, column.size)
+        else:
+            found, places, booleans = coded_rows(self._columns)
+            numbers = {key: 1 + number for number, key in enumerate(found)}
+            beside = KeyTotals(numbers, booleans).ordered().ranks(places)
+        return column, counts.weights_beside(column, beside)
 
 
 class TableRows:
