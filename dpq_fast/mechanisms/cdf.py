@@ -590,4 +590,5 @@ def cdf(
     if calibration.method in ("gaussian", "smooth_gaussian"):
         refuse_shares(x, counts, f"method {calibration.method!r}")
     parts = parts_of(x, counts)
-    return Prepared(calibration, lambda rng: release(read, calibration, rng).of_parts(parts))
+    made: Prepared[CDF] = Prepared(calibration, lambda rng: release(read, calibration, rng))
+    return made if parts == 1 else made.then(lambda found: found.of_parts(parts))
