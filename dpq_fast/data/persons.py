@@ -2,10 +2,10 @@ r"""Whose the records are: a column of ids, so that a guarantee is about persons
 
 **Weights.** The records of a person share one unit of weight, of :math:`M` = `WEIGHT` parts: with k
 records each has :math:`\lfloor M / k \rfloor`. So a person has at most M parts, whatever they hold,
-none of their records is left out up to M of them, and no bound has to be chosen. A release sees the
-parts as so many records of one value (`counts`), of which a person has at most M
-(`max_contributions`): what is proved there for persons of up to M records holds as it is, in groups
-as well, where the parts of a person are spread over the groups that they have records in.
+none of their records is left out up to M of them (of more than that M stay), and no bound has to be
+chosen. A release sees the parts as so many records of one value (`counts`), of which a person has
+at most M (`max_contributions`): what is proved there for persons of up to M records holds as it is,
+in groups as well, where the parts of a person are spread over the groups that they have records in.
 
 What is released are statistics of *a random record of a random person*.
 
@@ -144,7 +144,16 @@ class Persons:
             number = np.bincount(held, minlength=int(codes.max(initial=0)) + 1)
             each = (WEIGHT // np.maximum(number, 1))[codes]
             each[gone] = 0
+            crowded = number > WEIGHT
+            if crowded.any():  # more records than parts
+                each[crowded[codes]] = self._evenly(values, WEIGHT, beside)[crowded[codes]]
             return each
+        return self._evenly(values, self._k, beside)
+
+    def _evenly(
+        self, values: NDArray[Any], k: int, beside: NDArray[Any] | None
+    ) -> NDArray[np.int64]:
+        """1 for up to k records of each person, as evenly spread as they can be, else 0."""
         codes, present = self._present(values)
         each = np.zeros(values.size, dtype=np.int64)
         beside = None if beside is None else beside[present]
@@ -153,7 +162,7 @@ class Persons:
         place = np.arange(codes.size) - np.repeat(first, number)
         held = np.repeat(number, number)
         # k steps of 1 in all, the first one half a stride in; all of up to k
-        steps = np.minimum(self._k, held)
+        steps = np.minimum(k, held)
         chosen = (place + 1) * steps + held // 2
         kept = chosen // held > (chosen - steps) // held
         each[present[order[kept]]] = 1
