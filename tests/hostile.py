@@ -137,6 +137,7 @@ LEFT_OUT = (
         "plots.plan": "takes what is public by then",
         "plots.groups": "takes what is public by then",
         "CDF.to_frame": "no arguments",
+        "reference.persons.counts_of": "what a reference takes: sequences of Python",
         "CDF.of_parts": "what releases share: it takes what was checked",
         "privacy.charge": "what releases share: it takes what `calibrate` made",
         "Sample": "made by its class methods",

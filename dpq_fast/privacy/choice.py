@@ -17,6 +17,8 @@ MISFIT, WEIGHT = 1.3, 1_000.0
 # Errors are compared as if epsilon was at least that: below, squares of them are no numbers. And
 # below that, trees may need noise of a larger scale than they can have.
 LEAST_EPSILON, LEAST_OF_TREES = 1e-100, 1e-12
+# And above that, numbers of records times epsilon are no numbers any more.
+MOST = 1e300
 # A level is near an end where so few records times epsilon lie beyond: an exponential mechanism
 # does not tell it from what is far out. A pilot does, if there are at least so many in all; and
 # with so many it takes next to nothing.
@@ -76,7 +78,7 @@ def most_accurate(
     q, m = levels.values, levels.m
     is_known = n is not None
     n = agg_tree.expected_records(n, max_contributions)
-    weight = n * epsilon
+    weight = min(n * epsilon, MOST)
     may_pilot = points is not None and not dithered and weight >= PILOT_TELLS
     near_an_end = may_pilot and min(q[0], 1.0 - q[-1]) * weight < NEAR_AN_END
     is_cheap = may_pilot and weight >= PILOT_IS_CHEAP
