@@ -155,8 +155,8 @@ OF_RECORDS = [
     if {"x", "array"} & call.arguments.keys() and "epsilon" in call.arguments
     if not name.startswith(("audit", "metrics", "above", "sparse", "reference", "CDF", "AggTree."))
 ]
-OF_KEYS = [name for name, call in CALLS.items() if "by" in call.arguments and name != "describe"]
-OF_KEYS = [name for name in OF_KEYS if not name.startswith("reference")]
+OF_KEYS = [name for name, call in CALLS.items() if "by" in call.arguments]
+OF_KEYS = [name for name in OF_KEYS if not name.startswith(("reference", "describe"))]
 FEW_OF_RECORDS = ("quantile, plain", "mean, plain", "count, plain", "quantile_by, depth")
 FEW_OF_KEYS = ("quantile_by, depth", "count_by, selected", "select_keys")
 WITH_MISSING = ("count_by",)
