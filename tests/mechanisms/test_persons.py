@@ -257,9 +257,10 @@ def test_release_of_a_frame_by_labels():
 
 def test_fast_and_reference_draw_alike_by_counts_of_persons():
     x, ids = X[:60].tolist(), IDS[:60].tolist()
-    counts, most = reference.persons.counts_of(x, ids)
+    counts, most = reference.persons.counts_of(x, ids, 2)
     options = dict(epsilon=1.0, neighbors="add-remove") | PLACE
-    fast = dpq.ind_exp_law(np.array(x), LEVELS, privacy_unit=np.array(ids), **options)
+    held = dict(privacy_unit=np.array(ids), contributions=2)
+    fast = dpq.ind_exp_law(np.array(x), LEVELS, **held, **options)
     slow = reference.ind_exp_law(x, LEVELS, counts=counts, max_contributions=most, **options)
     for o in ([-1.0, 0.0, 2.0], [-0.5, 0.3, 1.0], [0.0, 0.0, 0.0]):
         assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=1e-6)
