@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._arguments import refuse_misfit
 from dpq_fast.data.persons import WEIGHTS, Persons
+from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.table_persons import in_place_of
 from dpq_fast.data.units import are_numbers, placed
@@ -161,7 +162,7 @@ def about_persons(
             x, given = in_place_of(
                 x, options.get("counts"), ids, options.pop("contributions", WEIGHTS)
             )
-            held = x.persons if isinstance(x, Sample) else None
+            held = x.persons if isinstance(x, (Sample, Records)) else None
             persons = given if isinstance(given, Persons) else held
             if persons is None:
                 return body(x, *rest, **options)
@@ -184,7 +185,7 @@ def about_persons(
                 if persons is held:
                     raise ValueError(
                         f"x must be a column, beside a privacy_unit, for {body.__name__}, got a "
-                        "Sample of persons"
+                        f"{type(x).__name__} of persons"
                     )
                 nan_policy = options.get("nan_policy", "omit")
                 return body(persons.beside(x).column(x, of_each, nan_policy), *rest, **options)

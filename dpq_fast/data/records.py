@@ -36,9 +36,11 @@ class Records:
     n_is_public : bool
         Whether, under "swap", the number of records counts as public: only where `nan_policy`
         states that none is missing. No type says so, since types are inferred from records.
+    persons : Persons or None
+        Whose the records are, where guarantees are about persons, as in `Sample`.
     """
 
-    __slots__ = ("_bounds", "_chunks", "_weighted", "n_is_public")
+    __slots__ = ("_bounds", "_chunks", "_weighted", "n_is_public", "persons")
 
     def __init__(
         self,
@@ -47,11 +49,13 @@ class Records:
         bounds: tuple[float, float] | None = None,
         *,
         n_is_public: bool,
+        persons: Persons | None = None,
     ) -> None:
         self._chunks = chunks  # in passes
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
         self.n_is_public = n_is_public
+        self.persons = persons
 
     def __repr__(self) -> str:
         return shown(self, bounds=self._bounds)
@@ -135,9 +139,10 @@ class Records:
             values = as_column(x)
             weighted = None if counts is None else (values, weights_of(counts, values))
             n_is_public = nan_policy == "raise" and not isinstance(counts, (Persons, Atoms))
-            return cls(
-                Chunks.of_array(values, threads), weighted, n_is_public=n_is_public
-            )._checked(nan_policy)
+            persons = counts if isinstance(counts, Persons) else None
+            chunks = Chunks.of_array(values, threads)
+            records = cls(chunks, weighted, n_is_public=n_is_public, persons=persons)
+            return records._checked(nan_policy)
 
         return read
 

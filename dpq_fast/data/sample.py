@@ -633,7 +633,9 @@ class Reader:
             # who has no record, or more of them, stands for another number
             coarse = choice.of_counts(values, weights, lattice, bounds, nan_policy, atoms)
             n_is_public = n_is_public and not isinstance(self._counts, (Persons, Atoms))
-            records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+            records = Records(
+                chunks, (values, weights), bounds, n_is_public=n_is_public, persons=persons
+            )
             return Sample(coarse, records, lattice, bounds, unit, persons)
         coarse = choice.of_array(
             values,

@@ -117,6 +117,11 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        if isinstance(x, (Sample, Records)) and x.persons is not None:
+            raise ValueError(
+                f"x must be of records for a tree of a part, got a {type(x).__name__} of persons, "
+                "who may have records in others"
+            )
         x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
         _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
         points = None if lattice is None else lattice.points

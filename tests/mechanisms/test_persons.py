@@ -356,3 +356,24 @@ def test_which_of_equal_records_stay_goes_by_their_groups(groups):
     found = dpq.count_by(x, by, **options)
     again = dpq.count_by(x[place], by[place], **options | dict(privacy_unit=ids[place]))
     assert plain(found) == plain(again)
+
+
+def test_no_part_of_a_person_is_taken_for_a_record():
+    """What holds parts is released about persons, or not at all."""
+    sample = dpq.Sample.of(X, **PLACE, privacy_unit=IDS)
+    for held in (sample, sample.records):
+        with pytest.raises(ValueError, match=r"^x must be of records for a tree of a part, got a "):
+            dpq.PartialTree.of(held, **({} if held is sample else PLACE), height=2, branching=8)
+        for release in (dpq.count, dpq.sum, dpq.mean):
+            with pytest.raises(
+                ValueError, match=r"^x must be a column, beside a privacy_unit, for "
+            ):
+                release(held, epsilon=1.0)
+    by_records = dpq.unbounded_quantile(sample.records, 0.5, epsilon=1.0, lower=None, rng=1)
+    column = dpq.unbounded_quantile(X, 0.5, epsilon=1.0, lower=None, rng=1, privacy_unit=IDS)
+    assert by_records == column
+    of_two = dpq.Sample.of(X, **PLACE, privacy_unit=IDS, contributions=2)
+    found = dpq.count(of_two, epsilon=1.0, rng=1)
+    assert found == dpq.count(X, epsilon=1.0, rng=1, privacy_unit=IDS, contributions=2)
+    for changed in (sample.undithered(), sample.even(), sample.in_steps()):
+        assert changed.records.persons is sample.persons
