@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast.data.columns import as_column, as_float64, check_counts, is_missing, refuse_nan
 from dpq_fast.data.key_columns import Column, columns_of
-from dpq_fast.data.keys import NO_TIME, TIMED, Instant, comparable, items_of
+from dpq_fast.data.keys import TIMED, Instant, comparable, items_of
 from dpq_fast.data.units import untimed
 
-# Parts of the weight of a person: divisible well by small numbers and so many that persons of
-# thousands of records have nearly all of theirs; 2^33 persons have 2^53 of them.
+# Parts of the weight of a person: so many that persons of thousands of records have nearly all of
+# theirs, and so few that 2^33 persons have no more than counts may add up to.
 WEIGHT = 2**20
 WEIGHTS = "weights"
 EPSILON = float(np.finfo(np.float64).eps)
@@ -186,9 +186,8 @@ class Persons:
             whole = np.minimum(np.add.reduceat(size, first), np.finfo(np.float64).max)
             # less than one by more than sums are rounded
             part = np.repeat((WEIGHT - 4.0 * number * WEIGHT * EPSILON) / whole, number) * size
-        each[place] = np.where(
-            part < WEIGHT, part, 0.0
-        )  # none of nothing, and of what is no number
+        # nothing has none, and neither has what is no number
+        each[place] = np.where(part < WEIGHT, part, 0.0)
         large[place] = np.copysign(np.repeat(whole, number), as_float64(values[place]))
         return large, each
 
@@ -290,14 +289,23 @@ def beside(x: Any, counts: Any) -> Any:
 
 
 def counted(
-    counts: Any, values: NDArray[Any], nan_policy: str, by_size: bool
+    counts: Any,
+    values: NDArray[Any],
+    nan_policy: str,
+    by_size: bool,
+    places: Callable[[], NDArray[Any] | None],
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-    """The values of a column, and how many records each stands for; for a sum by size."""
-    if isinstance(counts, Persons):  # of whom missing values are left out from here on
-        refuse_missing(values, nan_policy)
-    if by_size and isinstance(counts, Persons) and counts.share:
-        return counts.sizes(values)
-    return values, None if counts is None else weights_of(counts, values)
+    """The values of a column by group, and how many records each stands for; for a sum by size.
+
+    Which of a person's equal records stay goes by the places of their groups, or of their keys in
+    order, and not by the order of rows.
+    """
+    if not isinstance(counts, Persons):
+        return values, None if counts is None else weights_of(counts, values)
+    refuse_missing(values, nan_policy)  # they are left out from here on
+    if not counts.share:
+        return values, counts.weights_beside(values, places())
+    return counts.sizes(values) if by_size else (values, counts.weights(values))
 
 
 def refuse_missing(values: NDArray[Any], nan_policy: str) -> None:
@@ -396,25 +404,32 @@ def check_ids(column: Any) -> None:
 
 def _codes_of(column: Any) -> NDArray[np.int64]:
     """A number for the id of each row, from 0; -1 without one."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "SV":
+    if _are_bytes(column):
         return _numbered(column, np.zeros(column.size, dtype=np.bool_))
-    if hasattr(column, "dictionary_encode") or hasattr(column, "to_arrow"):
-        column = column.to_arrow() if hasattr(column, "to_arrow") else column
-    try:
-        found = Column.of(column).encoded()
-    except TypeError:  # of kinds that are no keys, and may be ids
-        return _of_items(items_of(column))
-    if found.items is None:
-        assert found.codes is not None
-        gone = np.zeros(len(found), dtype=np.bool_) if found.missing is None else found.missing
-        if found.kind in TIMED:
-            gone = gone | (found.codes == NO_TIME)
-        return _numbered(found.codes, gone)
+    found = _encoded(column)
     if found.codes is None:
         return _of_items(items_of(found.items))
+    if found.items is None:
+        return _numbered(found.codes, found.without_key)
     own = _of_items(items_of(found.items))
     each: NDArray[np.int64] = np.append(own, -1)[found.codes]
     return each
+
+
+def _are_bytes(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "SV"
+
+
+def _encoded(column: Any) -> Column:
+    """A column as one of keys, with codes where there are some: of other kinds, the ids alone."""
+    if hasattr(column, "to_arrow"):
+        column = column.to_arrow()
+    if not _are_bytes(column):
+        try:
+            return Column.of(column).encoded()
+        except TypeError:  # of kinds that are no keys, and may be ids
+            pass
+    return Column(None, column, None, None)
 
 
 def stand_ins(column: Any, secret: bytes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -448,32 +463,22 @@ def stand_ins(column: Any, secret: bytes) -> tuple[NDArray[np.uint64], NDArray[n
 
 def _parted(column: Any) -> tuple[NDArray[Any], list[Any] | None, NDArray[np.bool_]]:
     """The ids of rows as integers, or as places among some items; and where there is one."""
-    if hasattr(column, "to_arrow"):
-        column = column.to_arrow()
-    if not (isinstance(column, np.ndarray) and column.dtype.kind in "SV"):
-        try:
-            found = Column.of(column).encoded()
-        except TypeError:  # as in `_codes_of`
-            found = None
-        if found is not None and found.items is None:
-            assert found.codes is not None
-            gone = np.zeros(len(found), dtype=np.bool_) if found.missing is None else found.missing
-            if found.kind not in TIMED:
-                return found.codes, None, ~gone
-            gone = gone | (found.codes == NO_TIME)
-            ticks, places = np.unique(found.codes, return_inverse=True)
-            moments = [Instant(tick * found.unit, found.kind) for tick in ticks.tolist()]
-            return places, moments, ~gone
-        if found is not None and found.codes is not None:
-            items = items_of(found.items)
-            if set(map(type, items)) <= {str}:
-                return found.codes, items, found.codes >= 0
-            known = _of_items(items) >= 0
-            items = [item if is_id else None for item, is_id in zip(items, known, strict=True)]
-            return found.codes, items, np.append(known, False)[found.codes]
-        column = column if found is None else found.items
+    found = _encoded(column)
+    if found.codes is not None and found.items is None:
+        if found.kind not in TIMED:
+            return found.codes, None, ~found.without_key
+        ticks, places = np.unique(found.codes, return_inverse=True)
+        moments = [Instant(tick * found.unit, found.kind) for tick in ticks.tolist()]
+        return places, moments, ~found.without_key
+    if found.codes is not None:
+        items = items_of(found.items)
+        if set(map(type, items)) <= {str}:
+            return found.codes, items, found.codes >= 0
+        known = _of_items(items) >= 0
+        items = [item if is_id else None for item, is_id in zip(items, known, strict=True)]
+        return found.codes, items, np.append(known, False)[found.codes]
     distinct: dict[Any, int] = {}
-    codes = _of_items(items_of(column), distinct)
+    codes = _of_items(items_of(found.items), distinct)
     if distinct and all(type(item) is int and -(2**63) <= item < 2**63 for item in distinct):
         return np.array(list(distinct), dtype=np.int64)[codes], None, codes >= 0
     return codes, list(distinct), codes >= 0

@@ -16,7 +16,7 @@ from dpq_fast import _checks
 from dpq_fast.data import rounds
 from dpq_fast.data.columns import AnyUnit
 from dpq_fast.data.key_counts import KeyCounts, KeyTotals
-from dpq_fast.data.persons import WEIGHTS, Persons, counted, refuse_missing
+from dpq_fast.data.persons import WEIGHTS, Persons, counted
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.tables import Table, TableColumns, joined, named_columns, table_of
 from dpq_fast.data.tasks import PersonRows, PersonsTask
@@ -150,16 +150,16 @@ class ReadRows(NamedTuple):
     def weighed(
         self, nan_policy: str = "omit", by_size: bool = False
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """As `counted`; which of equal records stay goes by their groups, not by their order."""
-        if self.persons.share:
-            values, weights = counted(self.persons, self.values, nan_policy, by_size)
-            assert weights is not None
-            return values, weights
-        refuse_missing(self.values, nan_policy)
-        beside = self.keys.ranks(self.places) if self.keys.keys else self.places
-        return self.values, self.persons.weights_beside(
-            self.values, beside if beside.size else None
-        )
+        """As `counted`."""
+        values, weights = counted(self.persons, self.values, nan_policy, by_size, self._ranks)
+        assert weights is not None
+        return values, weights
+
+    def _ranks(self) -> NDArray[Any] | None:
+        """The place of each row's group, or of its key in the order of keys; None without any."""
+        if self.keys.keys:
+            return self.keys.ranks(self.places)
+        return self.places if self.places.size else None
 
     def counted(self, weights: NDArray[np.int64]) -> KeyCounts:
         """How many records, or parts of them, each key has."""

@@ -22,7 +22,6 @@ from dpq_fast.data.persons import (
     counted,
     in_order,
     named,
-    refuse_missing,
     weights_of,
 )
 from dpq_fast.data.pool import Pool
@@ -304,7 +303,9 @@ class HeldRows:
         rng: np.random.Generator,
     ) -> tuple[Groups, Answers]:
         """The groups, which are selected where they were not listed, and their answers."""
-        column, weights = self._weighed(groups)
+        column = as_column(self._x)
+        ranks = partial(self._ranks, groups, column.size)
+        column, weights = counted(self._counts, column, self._nan_policy, self._by_size, ranks)
         if groups is None:
             assert selection is not None
             found = totals_of(self._columns, weights).ordered()
@@ -315,24 +316,14 @@ class HeldRows:
             rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool, atoms)
             return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))), rng)
 
-    def _weighed(self, groups: Groups | None) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """The records, and how many each row stands for.
-
-        Which of a person's equal records stay goes by their groups, or the order of their keys, and
-        not by that of rows.
-        """
-        counts, column = self._counts, as_column(self._x)
-        if not isinstance(counts, Persons) or counts.share:
-            return counted(counts, column, self._nan_policy, self._by_size)
-        refuse_missing(column, self._nan_policy)
+    def _ranks(self, groups: Groups | None, size: int) -> NDArray[Any]:
+        """The place of each row's group, or of its key in the order of keys; -1 for none."""
         if groups is not None:
             keys = self._columns[0] if len(self._columns) == 1 else self._columns
-            beside: NDArray[Any] = groups.places(keys, column.size)
-        else:
-            found, places, booleans = coded_rows(self._columns)
-            numbers = {key: 1 + number for number, key in enumerate(found)}
-            beside = KeyTotals(numbers, booleans).ordered().ranks(places)
-        return column, counts.weights_beside(column, beside)
+            return groups.places(keys, size)
+        found, places, booleans = coded_rows(self._columns)
+        numbers = {key: 1 + number for number, key in enumerate(found)}
+        return KeyTotals(numbers, booleans).ordered().ranks(places)
 
 
 class TableRows:
