@@ -8,6 +8,7 @@ from dpq_fast._docs import spell_out
 from dpq_fast.data.rounds import together
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import Table
+from dpq_fast.data.weights import Weights
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import PartialTree, agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
@@ -43,6 +44,7 @@ __all__ = [
     "Plan",
     "Sample",
     "Table",
+    "Weights",
     "above_threshold",
     "above_threshold_law",
     "agg_tree",

@@ -28,7 +28,7 @@ _WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "counts": (
         ("weights", "weight", "sample_weight", "freq", "frequencies"),
-        "how often each value occurs",
+        "how often each value occurs, or Weights(...) of records",
     ),
     "covers": (("population",), "which is 'sample' or 'population'"),
     "epsilon": (("eps", "privacy_budget", "budget"), "the budget of the call"),

@@ -171,20 +171,16 @@ def about_persons(
                 return body(x, *rest, **options, max_contributions=most)
             if most is not None:
                 raise ValueError(
-                    f"max_contributions must be left out with a privacy_unit, got {most!r}"
+                    f"max_contributions must be left out with {persons.asked}, got {most!r}"
                 )
             if ids is not None and isinstance(x, Sample):
                 raise ValueError(
                     "privacy_unit belongs to Sample.of, and must be left out for a Sample"
                 )
-            if options.get("covers", "sample") != "sample":
-                raise ValueError(
-                    f"covers must be 'sample' with a privacy_unit, got {options['covers']!r}"
-                )
             if of_each is not None and persons.share:
                 if persons is held:
                     raise ValueError(
-                        f"x must be a column, beside a privacy_unit, for {body.__name__}, got a "
+                        f"x must be a column, beside {persons.asked}, for {body.__name__}, got a "
                         f"{type(x).__name__} of persons"
                     )
                 nan_policy = options.get("nan_policy", "omit")

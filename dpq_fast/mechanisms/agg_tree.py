@@ -238,7 +238,7 @@ class PartialTree:
 
         def draw(rng: np.random.Generator) -> AggTree:
             tree = noised(self, calibration.noise, calibration.relation, aggregate, rng)
-            tree.unit = self.unit
+            tree.unit, tree.most = self.unit, max_contributions
             return tree
 
         return Prepared(calibration, draw).run(accountant, rng)

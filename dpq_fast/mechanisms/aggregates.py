@@ -48,6 +48,16 @@ def of_sample(request: Request | None) -> Request | None:
     return request
 
 
+def of_mean(request: Request | None, max_contributions: int) -> Request | None:
+    """Refuse a population of which one person gave several records, which are not independent."""
+    if request is not None and request.covers == POPULATION and max_contributions != 1:
+        raise ValueError(
+            f"covers must be {SAMPLE!r} for a mean of several records of each person, which are "
+            f"not independent, got {POPULATION!r}"
+        )
+    return request
+
+
 def read_clipped(
     clipping: Clipping, x: Any, **form: Any
 ) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
@@ -233,6 +243,7 @@ def _clipped(
     request = Request.of(confidence, covers)
     if name == "sum":
         of_sample(request)
+    of_mean(request, max_contributions)
     read = read_clipped(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     return Prepared(clipping.calibration, drawn(name, clipping, request, read), name)
 

@@ -21,9 +21,10 @@ from dpq_fast.data.persons import WEIGHTS, Persons, parts_of
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
+from dpq_fast.data.weights import Weights, refuse_sums
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import as_called
-from dpq_fast.mechanisms.aggregates import drawn, of_sample, read_clipped
+from dpq_fast.mechanisms.aggregates import drawn, of_mean, of_sample, read_clipped
 from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, Mean, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
@@ -96,6 +97,8 @@ class _Rows:
         workers: int,
         name: str,
     ) -> None:
+        if isinstance(counts, Weights):
+            refuse_sums(counts)
         self._groups = None if groups is None else Groups(groups)
         self._name = name
         # numbers and sums are of parts of persons
@@ -322,6 +325,7 @@ def _clipped(
     request = Request.of(confidence, covers)
     if name == "sum_by":
         of_sample(request)
+    of_mean(request, max_contributions)
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clip: dict[str, Any] = dict(
         epsilon=epsilon,

@@ -18,7 +18,7 @@ from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag, check_leaves, public_length, public_rows
-from dpq_fast.privacy.intervals import POPULATION, Request, binomial_range
+from dpq_fast.privacy.intervals import POPULATION, Request, sampled_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
@@ -242,7 +242,7 @@ class AggTree:
 
         A leaf may if the count up to there may be so many records, with the noise on both.
         """
-        low, high = binomial_range(max(self.counts[0, 0], 0.0), q, sampling)
+        low, high = sampled_range(max(self.counts[0, 0], 0.0), q, sampling)
         starts, places = self.grid.starts, self.grid.places
         counts = [self.between(0, place) for place in places]
         widths = [margin * math.sqrt(max(self.variance(place, q), 0.0)) for place in places]

@@ -54,3 +54,30 @@ def counts_of(
             before, after = (at * kept + number // 2 for at in (place, place + 1))
             counts[row] = after // number - before // number
     return counts, WEIGHT if contributions == "weights" else int(contributions)
+
+
+def parts_of_weights(weights: Sequence[float], max_weight: float) -> list[int]:
+    """How many parts each record has, of the 2**20 of the largest: as `dpq_fast.Weights`.
+
+    Parameters
+    ----------
+    weights : sequence of float, shape (n,)
+        Private.
+    max_weight : float
+        The largest one that a record may have.
+
+    Returns
+    -------
+    list of int
+        For `counts` of a release, with ``max_contributions=2**20``.
+
+    Examples
+    --------
+    >>> parts_of_weights([1.0, 4.0, 9.0, float("nan")], 4.0)
+    [262144, 1048576, 1048576, 0]
+    """
+    parts = []
+    for weight in weights:
+        share = 0.0 if math.isnan(weight) else min(max(weight / max_weight, 0.0), 1.0)
+        parts.append(math.floor(share * WEIGHT))
+    return parts

@@ -24,7 +24,7 @@ from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.units import DURATIONS, INSTANTS, Unit, in_unit, real_points
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
-from dpq_fast.privacy.intervals import KINDS, POPULATION, binomial_range
+from dpq_fast.privacy.intervals import KINDS, POPULATION, sampled_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.tree_counts import (
@@ -138,7 +138,7 @@ class AggTree:
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
         self.unit: Unit | None = None
-        self.parts = 1
+        self.parts = self.most = 1
         self.nodes = nodes
         self.bounds = _checks.check_bounds(bounds)
         self.noise = noise
@@ -251,7 +251,7 @@ rng, workers
         def draw(rng: np.random.Generator) -> AggTree:
             most = _checks.public_rows(x, counts, relation.n_is_public)
             tree = noised(read(), calibration.noise, relation, aggregate, rng, most)
-            tree.parts = parts_of(x, counts)
+            tree.parts, tree.most = parts_of(x, counts), max_contributions
             return tree
 
         return Prepared(calibration, draw)
@@ -617,8 +617,8 @@ rng, workers
         From the first leaf whose end may have at least q n records before it to the last one
         whose beginning may have at most so many, by intervals as in `count_confint`: one noisy
         edge far off can make it long. For a population q n is replaced by what a binomial variable
-        stays between (`privacy.intervals.binomial_range`), and half of what may be missed is for
-        that.
+        stays between, or the records of persons (`privacy.intervals.sampled_range`), and half of
+        what may be missed is for that.
         """
         levels = Levels.of(q)
         miss, sampling = 1.0 - _check_level(level), 0.0
@@ -636,7 +636,7 @@ rng, workers
         ends = []
         n = max(self._counted, 0.0)
         for target in levels.values.tolist():
-            low, high = binomial_range(n, target, sampling / 2.0)
+            low, high = sampled_range(n, target, sampling / 2.0, self.most)
             variance = units - 2.0 * target * common + target**2 * self._root
             width = margin * np.sqrt(np.maximum(variance, 0.0))
             begin = int(np.argmax(below[1:] + width[1:] >= low))

@@ -148,10 +148,6 @@ REFUSED = {
         dict(contributions=3),
         r"^contributions must be left out without a privacy_unit, got 3$",
     ),
-    "population": (
-        dict(privacy_unit=IDS, confidence=0.9, covers="population"),
-        r"^covers must be 'sample' with a privacy_unit, got 'population'$",
-    ),
     "csmooth": (
         dict(privacy_unit=IDS, method="csmooth", epsilon=None, rho=0.5),
         r"^contributions must be a number of records with a privacy_unit for method 'csmooth', ",
@@ -166,6 +162,45 @@ def test_what_does_not_go_with_ids_is_refused_before_the_charge(case):
     with pytest.raises(ValueError, match=message):
         dpq.quantile(X, 0.5, **dict(epsilon=1.0, accountant=accountant) | PLACE | options)
     assert accountant.history == ()
+
+
+@pytest.mark.parametrize("name", ["mean", "mean_by"])
+def test_means_of_several_records_of_each_have_no_population(name):
+    more = dict(groups=[0, 1]) if name == "mean_by" else dict(contributions=2)
+    columns = (X, BY) if name == "mean_by" else (X,)
+    asked = dict(epsilon=1.0, bounds=(-10, 10), confidence=0.9, covers="population")
+    with pytest.raises(ValueError, match=r"^covers must be 'sample' for a mean of several records"):
+        getattr(dpq, name)(*columns, privacy_unit=IDS, **asked, **more)
+    found = dpq.mean(X, privacy_unit=IDS, rng=3, **asked)  # of one record for each
+    assert found.covers == "population" and found.low < 0.0 < found.high
+
+
+@pytest.mark.parametrize("contributions", ["weights", 20])
+@pytest.mark.parametrize("kind", ["quantile", "quantile_by", "tree"])
+def test_intervals_are_about_persons_drawn_at_random(kind, contributions):
+    """All records of a person are alike: as many as there are would say too much."""
+    rng = np.random.Generator(np.random.PCG64(11))
+    held = np.tile([1, 20], 60)
+    ids = np.repeat(np.arange(held.size), held)
+    missed = {True: 0, False: 0}
+    for _ in range(60):
+        x = rng.normal(0.0, 1.0, held.size)[ids]
+        for told in missed:
+            whose = dict(privacy_unit=ids, contributions=contributions) if told else {}
+            options = dict(epsilon=400.0 if told else 20.0, bounds=(-8, 8), rng=rng, **whose)
+            asked = dict(confidence=0.9, covers="population")
+            if kind == "quantile":
+                found = dpq.median(x, **asked, **options)
+                low, high = found.low, found.high
+            elif kind == "quantile_by":
+                found = dpq.quantile_by(x, ids < 0, 0.5, groups=[False], **asked, **options)
+                low, high = found.low[0], found.high[0]
+            else:
+                tree = dpq.AggTree.of(x, **options)
+                low, high = tree.quantile_confint(0.5, 0.9, covers="population")
+            missed[told] += not low <= 0.0 <= high
+    assert missed[True] <= 12  # 1e-6 for a tenth of 60 is 18
+    assert missed[False] >= 20
 
 
 def test_distribution_functions_by_single_records_refuse_weights():

@@ -20,7 +20,7 @@ from dpq_fast import privacy
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy import guarantee, intervals, one_sided_loss
-from dpq_fast.privacy.intervals import Request, Search, binomial_range
+from dpq_fast.privacy.intervals import Request, Search, sampled_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import RELATIONS, relation_of
 
@@ -33,12 +33,12 @@ MISSES = [1e-12, 1e-4, 0.025, 0.3, 0.6, 0.99]
 
 @pytest.mark.parametrize("q", [0.0, *LEVELS, 1.0])
 @pytest.mark.parametrize("miss", MISSES)
-def test_binomial_range_is_left_as_rarely_as_it_says_and_moves_by_0_to_1(q, miss):
+def test_sampled_range_is_left_as_rarely_as_it_says_and_moves_by_0_to_1(q, miss):
     before = None
     for n in range(250):
-        low, high = binomial_range(n, q, miss)
+        low, high = sampled_range(n, q, miss)
         assert 0.0 <= low <= q * n <= high <= n
-        assert high == binomial_range(n, q, miss)[1]
+        assert high == sampled_range(n, q, miss)[1]
         if n:
             assert stats.binom.sf(math.floor(high), n, q) <= miss * (1.0 + 1e-9)
             assert stats.binom.cdf(math.ceil(low) - 1, n, q) <= miss * (1.0 + 1e-9)
@@ -48,12 +48,69 @@ def test_binomial_range_is_left_as_rarely_as_it_says_and_moves_by_0_to_1(q, miss
         before = low, high
 
 
+def law_of_persons(q: float, most: int, number: int) -> dict[tuple[int, int], float]:
+    """How many records persons have, and how many are below: whoever has one has it above more
+    often, and all of one person's are on one side."""
+    few = 0.7 * q
+    # few weigh 1 and many weigh `most`: on the average over records, a share q is below
+    many = q + (q - few) / most
+    one = {(1, 0): 0.5 * (1 - few), (1, 1): 0.5 * few}
+    one |= {(most, 0): 0.5 * (1 - many), (most, most): 0.5 * many}
+    law = {(0, 0): 1.0}
+    for _ in range(number):
+        more: dict[tuple[int, int], float] = {}
+        for (n, k), chance in law.items():
+            for (held, below), own in one.items():
+                place = n + held, k + below
+                more[place] = more.get(place, 0.0) + chance * own
+        law = more
+    return law
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.9])
+@pytest.mark.parametrize("most", [2, 7])
+def test_persons_of_dependent_records_leave_their_range_as_rarely_as_it_says(q, most):
+    for number in (3, 12, 25):
+        law = law_of_persons(q, most, number)
+        assert sum(law.values()) == pytest.approx(1.0)
+        for miss in (0.2, 0.01):
+            beyond = {1: [0.0, 0.0], most: [0.0, 0.0]}
+            for (n, k), chance in law.items():
+                for held, missed in beyond.items():
+                    low, high = sampled_range(n, q, miss, held)
+                    missed[0] += chance * (k < low)
+                    missed[1] += chance * (k > high)
+            assert max(beyond[most]) <= miss
+    if most > 2:  # records are no persons
+        assert max(beyond[1]) > 1.1 * miss
+
+
+@pytest.mark.parametrize("q", [0.0, *LEVELS, 1.0])
+@pytest.mark.parametrize("miss", MISSES)
+def test_range_of_persons_moves_by_0_to_1_and_is_near_what_chernoff_says(q, miss):
+    most, persons = 100, 1_000
+    ends = [intervals.excess_of_persons(n, q, miss, most, persons) + q * n for n in range(300)]
+    assert ends[0] == 0.0
+    assert all(-1e-9 <= step <= 1.0 + 1e-9 for step in np.diff(ends))
+    n = most * persons
+    if q in (0.0, 1.0):
+        assert intervals.excess_of_persons(n, q, miss, most, persons) == 0.0
+        return
+    near = n * intervals._above(q, min(math.log(1.0 / miss) / persons, -math.log(q) * 0.999999))
+    excess = intervals.excess_of_persons(n, q, miss, most, persons)
+    assert near * (1.0 - 1e-6) <= excess
+    if miss <= 0.025 and q * persons > 20.0:
+        assert excess <= 1.1 * near
+    wide = intervals.excess_of_persons(n, q, miss, most, 64 * persons)
+    assert wide <= 2.5 * max(excess, most) or miss > 0.5
+
+
 @pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.95])
 @pytest.mark.parametrize("miss", [1e-12, 0.0125, 0.3])
-def test_binomial_range_ends_where_the_bound_of_zubkov_and_serov_is_the_miss(q, miss):
-    assert binomial_range(10, 0.5, 2.0**-12)[1] == 10.0  # 2^-10 for all of them
+def test_sampled_range_ends_where_the_bound_of_zubkov_and_serov_is_the_miss(q, miss):
+    assert sampled_range(10, 0.5, 2.0**-12)[1] == 10.0  # 2^-10 for all of them
     for n in (50, 1_000, 30_000):
-        k = binomial_range(n, q, miss)[1] - 1.0
+        k = sampled_range(n, q, miss)[1] - 1.0
         if k == n - 1.0:
             continue
         p = k / n
@@ -79,7 +136,7 @@ def test_thresholds_move_by_what_is_charged_for_any_number_of_records(n, q, miss
 def test_thresholds_of_a_sample_are_exact():
     (ends,) = search(q=[0.1]).thresholds(2**53)
     assert ends == (Fraction(0.1) * 2**53,) * 2
-    assert binomial_range(12.5, 0.25, 0.0) == (3.125, 3.125)
+    assert sampled_range(12.5, 0.25, 0.0) == (3.125, 3.125)
 
 
 # Losses
@@ -102,6 +159,7 @@ def made(q: list[float], sides: Any, neighbors: str, covers: str, unit: float = 
         above,
         unit,
         12,
+        1,
         Request.of(0.8, covers),
         lambda one, same: float(relation.worst(one=one, same=same)),
     )
