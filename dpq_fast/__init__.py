@@ -11,8 +11,8 @@ from dpq_fast.data.tables import Table
 from dpq_fast.data.weights import Weights
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import PartialTree, agg_tree
-from dpq_fast.mechanisms.aggregates import count, mean, sum
-from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
+from dpq_fast.mechanisms.aggregates import count, mean, std, sum, var
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
@@ -76,6 +76,8 @@ __all__ = [
     "reference",
     "select_keys",
     "sparse_vector",
+    "std",
+    "std_by",
     "sum",
     "sum_by",
     "together",
@@ -83,6 +85,8 @@ __all__ = [
     "two_stage_law",
     "unbounded_quantile",
     "unbounded_quantile_law",
+    "var",
+    "var_by",
 ]
 
 spell_out({name: globals()[name] for name in __all__ if name in globals()})

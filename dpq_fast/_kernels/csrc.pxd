@@ -108,7 +108,7 @@ cdef extern from "lattice.h" nogil:
     bint dpq_lattice_has_missing(size_t n, const double *value)
 
 cdef extern from "sums.h" nogil:
-    const int64_t DPQ_SUMS_REACH
+    const int64_t DPQ_SUMS_REACH, DPQ_SUMS_ASIDE
 
     ctypedef struct dpq_sums_wide:
         int64_t high
@@ -116,8 +116,13 @@ cdef extern from "sums.h" nogil:
 
     size_t dpq_sums_plain(size_t n, const dpq_column *column, double scale, int64_t first,
                           int64_t last, int64_t *total)
+    size_t dpq_sums_squares(size_t n, const dpq_column *column, double scale, int64_t first,
+                            int64_t last, int64_t middle, int64_t *total, int64_t *squares)
     int64_t dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double scale,
                               int64_t first, int64_t last, dpq_sums_wide *total)
+    int64_t dpq_sums_weighted_squares(size_t n, const double *value, const int64_t *weight,
+                                      double scale, int64_t first, int64_t last, int64_t middle,
+                                      dpq_sums_wide *total, dpq_sums_wide *squares)
 
 cdef extern from "key.h" nogil:
     int64_t dpq_key_of(double value)

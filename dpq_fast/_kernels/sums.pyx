@@ -2,10 +2,13 @@
 
 from dpq_fast._kernels.buffers cimport given_column
 from dpq_fast._kernels.csrc cimport (
+    DPQ_SUMS_ASIDE,
     DPQ_SUMS_REACH,
     dpq_column,
     dpq_sums_plain,
+    dpq_sums_squares,
     dpq_sums_weighted,
+    dpq_sums_weighted_squares,
     dpq_sums_wide,
     int64_t,
     size_t,
@@ -14,6 +17,8 @@ from numpy cimport ndarray
 
 # Integers may be as far from zero.
 REACH = DPQ_SUMS_REACH
+# And so far from the middle of their range where they are squared.
+ASIDE = DPQ_SUMS_ASIDE
 
 
 def plain(ndarray value not None, double scale, int64_t first, int64_t last):
@@ -48,6 +53,56 @@ def weighted(const double[::1] value not None, const int64_t[::1] weight not Non
     with nogil:
         kept = dpq_sums_weighted(n, &value[0], &weight[0], scale, first, last, &total)
     return (int(total.high) << 64) + total.low, kept
+
+
+def squares(ndarray value not None, double scale, int64_t first, int64_t last):
+    """Sum and number as of `plain`, of fewer than 2^31, and the sum of squares about the middle."""
+    cdef:
+        dpq_column column = given_column(value)
+        size_t n = value.shape[0], kept = 0
+        int64_t total = 0, squared = 0, middle = _middle(scale, first, last)
+
+    if n >> 31:
+        raise ValueError("value must hold fewer than 2^31 numbers")
+    if n > 0:
+        with nogil:
+            kept = dpq_sums_squares(n, &column, scale, first, last, middle, &total, &squared)
+    return total, kept, squared
+
+
+def weighted_squares(const double[::1] value not None, const int64_t[::1] weight not None,
+                     double scale, int64_t first, int64_t last):
+    """The same with as many of each value as its weight says; weights are not negative."""
+    cdef:
+        size_t n = value.shape[0]
+        int64_t kept = 0, middle = _middle(scale, first, last)
+        dpq_sums_wide total, squared
+
+    if <size_t>weight.shape[0] != n:
+        raise ValueError("weight must have one entry for each value")
+    if n == 0:
+        return 0, 0, 0
+    with nogil:
+        kept = dpq_sums_weighted_squares(
+            n, &value[0], &weight[0], scale, first, last, middle, &total, &squared
+        )
+    return (
+        (int(total.high) << 64) + total.low,
+        kept,
+        (int(squared.high) << 64) + squared.low,
+    )
+
+
+def middle_of(first, last):
+    """What squares are taken about."""
+    return (first + last) >> 1
+
+
+cdef int64_t _middle(double scale, int64_t first, int64_t last) except? -1:
+    _check(scale, first, last)
+    if last - first > 2 * DPQ_SUMS_ASIDE:
+        raise ValueError("last must be at most 2^17 from first")
+    return middle_of(first, last)
 
 
 cdef _check(double scale, int64_t first, int64_t last):

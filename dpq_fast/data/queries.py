@@ -76,19 +76,31 @@ class BinCounts(Query[NDArray[np.int64]]):
 class Sums(Query[list[int]]):
     """The exact sum of round(x * scale), clamped to first, ..., last, of how many records and rows.
 
-    A row that is missing has no record.
+    A row that is missing has no record. Where it is `squared`, also the sum of the squares of the
+    integers' distances from their middle, last.
     """
 
     scale: float
     first: int
     last: int
+    squared: bool = False
     any_type = True
 
+    @property
+    def middle(self) -> int:
+        """What squares are taken about."""
+        middle: int = sums_kernel.middle_of(self.first, self.last)
+        return middle
+
     def start(self) -> list[int]:
-        return [0, 0, 0]
+        return [0] * (4 if self.squared else 3)
 
     def step(self, state: list[int], piece: NDArray[Any]) -> None:
-        total, kept = sums_kernel.plain(piece, self.scale, self.first, self.last)
+        if self.squared:
+            total, kept, squares = sums_kernel.squares(piece, self.scale, self.first, self.last)
+            state[3] += squares
+        else:
+            total, kept = sums_kernel.plain(piece, self.scale, self.first, self.last)
         state[0] += total
         state[1] += kept
         state[2] += piece.size

@@ -233,14 +233,42 @@ class Records:
             public under "swap". None of weighted records: who counts values may leave missing ones
             out.
         """
-        if self._bounds is not None:  # clamped twice
-            first, last = (round(min(max(end * scale, first), last)) for end in self._bounds)
-        if self._weighted is not None:
-            values, weights = self._weighted
-            total, number = kernel_sums.weighted(as_float64(values), weights, scale, first, last)
-            return total, number, None
-        total, number, rows = self._chunks.fold(Sums(scale, first, last))
+        total, number, rows = self._added(self._clamped(Sums(scale, first, last)))
         return total, number, rows
+
+    def moments(self, scale: float, first: int, last: int) -> tuple[int, int, int | None, int]:
+        """As `sums`, and the sum of squares about ``(first + last) // 2``, by one pass. Private.
+
+        Parameters
+        ----------
+        scale : float
+        first, last : int
+            As in `sums`; no more than 2^17 apart.
+
+        Returns
+        -------
+        (int, int, int or None, int)
+        """
+        asked = self._clamped(Sums(scale, first, last, squared=True))
+        total, number, rows, squares = self._added(asked)
+        off = asked.middle - Sums(scale, first, last).middle
+        squares += off * (2 * (total - number * asked.middle) + number * off)
+        return total, number, rows, squares
+
+    def _clamped(self, asked: Sums) -> Sums:
+        """The same of records that are clamped to bounds of their own first."""
+        if self._bounds is None:
+            return asked
+        ends = (round(min(max(end * asked.scale, asked.first), asked.last)) for end in self._bounds)
+        return Sums(asked.scale, *ends, squared=asked.squared)
+
+    def _added(self, asked: Sums) -> Any:
+        if self._weighted is None:
+            return self._chunks.fold(asked)
+        values, weights = as_float64(self._weighted[0]), self._weighted[1]
+        add = kernel_sums.weighted_squares if asked.squared else kernel_sums.weighted
+        total, number, *squares = add(values, weights, asked.scale, asked.first, asked.last)
+        return total, number, None, *squares
 
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""

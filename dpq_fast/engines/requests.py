@@ -190,7 +190,10 @@ class Listed:
 
 @dataclass(frozen=True)
 class Added:
-    """The exact sum of round(x * scale), clamped, how many records there are, and how many rows."""
+    """The exact sum of round(x * scale), clamped, how many records there are, and how many rows.
+
+    Where it is squared, also the sum of squares.
+    """
 
     records: Records
     sums: Sums
@@ -436,8 +439,8 @@ def added(query: Sums, records: Records) -> Asking:
     (rows,) = yield [Added(records, query)]
     states = zip(*(column.tolist() for column in rows.columns), strict=True)
     return {
-        g: [int(total or 0), number, every]
-        for g, (total, number, every) in zip(rows.group.tolist(), states, strict=True)
+        g: [int(total or 0), number, every, *(int(squares or 0) for squares in others)]
+        for g, (total, number, every, *others) in zip(rows.group.tolist(), states, strict=True)
     }
 
 

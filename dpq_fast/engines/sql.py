@@ -269,6 +269,9 @@ class PushedDown(Declaring):
             value = self.present(self._rounded(request.sums, constants), "x")
             rows = f"SELECT {keys_of}{value} AS v FROM {rows}"
             columns, grouped = "sum(v) AS s, count(v) AS n, count(*) AS m", ""
+            if request.sums.squared:
+                aside = f"(v - ({request.sums.middle}))"
+                columns += f", sum({aside} * {aside}) AS w"
         by = f"{keys_of}{grouped}".removesuffix(", ")
         text = f"SELECT {keys_of}{columns} FROM ({rows}) AS d" + (f" GROUP BY {by}" if by else "")
         return text, ranges

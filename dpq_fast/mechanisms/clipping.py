@@ -15,7 +15,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
-from dpq_fast.laws import laplace_sums
+from dpq_fast.laws import noise_tails
 from dpq_fast.mechanisms.joint_exp import check_kernel
 from dpq_fast.mechanisms.unbounded_quantile import clip_search
 from dpq_fast.privacy.aggregates import LEAST_WIDTH, Calibration, MeanStep
@@ -71,15 +71,20 @@ class Clip:
     last: int
 
     @classmethod
-    def of(cls, low: float, high: float, resolution: float | None) -> Clip:
+    def of(
+        cls, low: float, high: float, resolution: float | None, widest: int | None = None
+    ) -> Clip:
         """The clip for finite low <= high.
 
-        The spacing is `resolution`, doubled until the ends are within 2^31 points of zero. Without
-        one, it is the smallest power of two for which they are.
+        The spacing is `resolution`, doubled until the ends are within 2^31 points of zero, and no
+        more than `widest` apart. Without one, it is the smallest power of two for which they are.
         """
         exponent = math.frexp(max(abs(low), abs(high)))[1]  # both below 2^exponent
         # the reciprocal of anything smaller could overflow
         finest = 2.0 ** max(exponent - (REACH.bit_length() - 1), -1022)
+        if widest is not None:  # two points are for rounding outwards
+            apart = math.frexp(high / (widest - 2) - low / (widest - 2))[1]
+            finest = max(finest, math.ldexp(1.0, max(apart, -1022)))
         step = finest if resolution is None else resolution
         while step < finest:
             step *= 2.0
@@ -183,14 +188,14 @@ class Clipping:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: Sequence[float]) -> Clip:
+    def clip(self, ends: Sequence[float], widest: int | None = None) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
         low, high = self.lower, self.upper
         if low is None:
             low, high = (-ends[0], ends[1]) if high is None else (ends[0], high)
         elif high is None or ends:
             high = ends[0]
-        return Clip.of(low, high, self.resolution)
+        return Clip.of(low, high, self.resolution, widest)
 
     def sum_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a sum is added to, by one pass. Private."""
@@ -307,6 +312,7 @@ class Mean:
             second = self._at_most(second)
         one, other = (float(min(max(each, -FAR), FAR)) for each in (first, second))
         scales, clip, off = self.scales, self.clip, self.off
+        gaussian = self.calibration.gaussian
 
         def ruled_out(p: float) -> bool:
             if swapped:
@@ -316,7 +322,7 @@ class Mean:
             else:
                 weights = 1.0 - p, p
                 distance = abs((1.0 - p) * one - p * other)
-            return laplace_sums.pair_tail(weights, scales, distance) <= miss
+            return noise_tails.pair_tail(weights, scales, distance, gaussian) <= miss
 
         if swapped:
             number = other
@@ -332,7 +338,7 @@ class Mean:
             known = swapped and noise == 0
             beside = 0
             if not known:
-                beside = min(laplace_sums.margin(noise, request.miss / 16.0), FAR)
+                beside = min(noise_tails.margin(noise, request.miss / 16.0, gaussian), FAR)
             sides = request.miss / 2.0 if known else request.miss * 3.0 / 8.0
             least = max(number - unit * beside, 1e-300)
             longest = math.log(2.0 / sides)

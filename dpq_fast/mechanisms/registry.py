@@ -14,8 +14,8 @@ from dpq_fast import privacy
 from dpq_fast._prepared import Prepared
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import agg_tree
-from dpq_fast.mechanisms.aggregates import count, mean, sum
-from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
+from dpq_fast.mechanisms.aggregates import count, mean, std, sum, var
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
@@ -150,18 +150,27 @@ _ROWS = (
     Mechanism(csmooth, privacy.csmooth.calibrate, ("rho",), "order", takes_levels=True),
     Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon", "delta", "rho"), "groups"),
     *(
-        Mechanism(release, calibrate, ("epsilon",), "groups", intervals="own")
+        Mechanism(release, calibrate, ("epsilon", "rho"), "groups", intervals="own")
         for release, calibrate in (
             (count_by, privacy.aggregates_by.calibrate_count),
             (sum_by, privacy.aggregates_by.calibrate),
             (mean_by, privacy.aggregates_by.calibrate),
+            (var_by, privacy.aggregates_by.calibrate),
+            (std_by, privacy.aggregates_by.calibrate),
         )
     ),
     Mechanism(select_keys, privacy.key_selection.calibrate, ("epsilon", "delta"), "keys"),
     Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
-    Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records", intervals="own"),
-    Mechanism(sum, privacy.aggregates.calibrate, ("epsilon",), "records", intervals="own"),
-    Mechanism(mean, privacy.aggregates.calibrate, ("epsilon",), "records", intervals="own"),
+    *(
+        Mechanism(release, calibrate, ("epsilon", "rho"), "records", intervals="own")
+        for release, calibrate in (
+            (count, privacy.aggregates.calibrate_count),
+            (sum, privacy.aggregates.calibrate),
+            (mean, privacy.aggregates.calibrate),
+            (var, privacy.aggregates.calibrate),
+            (std, privacy.aggregates.calibrate),
+        )
+    ),
     Mechanism(
         above_threshold,
         privacy.above_threshold.calibrate,

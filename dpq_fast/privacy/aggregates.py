@@ -61,18 +61,21 @@ from dpq_fast._checks import (
     check_max_contributions,
     check_nonnegative,
     check_pair,
+    check_rho,
 )
 from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.above_threshold import (
     check_fraction,
     counting_losses,
     noise_of,
     threshold_fraction,
 )
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
-from dpq_fast.privacy.zcdp import discrete_laplace_rho
+from dpq_fast.privacy.zcdp import discrete_laplace_rho, largest_for_rho
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -87,6 +90,9 @@ OFFSET = -0.5
 PILOT, PILOT_FROM = 0.04, 1_000.0
 # Of its noise: the least part of the budget that n has after it.
 LEAST = 4
+# Of a variance, the share of its center is so much, over the square of records times epsilon, to the
+# power of 1/5, from so many on.
+CENTER, CENTER_FROM = 100.0, 30.0
 # Between two known ends a search begins at least so many times nearer to one than the other is.
 DEPTH = 2.0**10
 # Level and offset without a level; and the level of methods that know no offset.
@@ -106,35 +112,90 @@ class CountCalibration(NamedTuple):
     ----------
     scale : Fraction
         Of the noise.
-    epsilon : float
+    epsilon : float or None
         The budget, per person.
     k : int
         Records per person.
     relation : Relation
+    gaussian : bool
+        Whether the noise is discrete Gaussian; else discrete Laplace.
+    rho : float or None
+        The budget, where that is given.
     """
 
     scale: Fraction
-    epsilon: float
+    epsilon: float | None
     k: int
     relation: Relation
+    gaussian: bool = False
+    rho: float | None = None
 
     @property
     def guarantee(self) -> Guarantee:
         """Discrete Laplace noise, of k units at most: for one, a pure epsilon says it all."""
+        if self.epsilon is None:
+            return Guarantee(None, 0.0, self.rho, None, self.relation.name, "zcdp")
         rho = None if self.k == 1 else discrete_laplace_rho(self.epsilon, self.k)
         return Guarantee(self.epsilon, rho=rho, neighbors=self.relation.name)
 
 
 def calibrate_count(
-    *, epsilon: float, neighbors: str = "swap", max_contributions: int = 1
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
 ) -> CountCalibration:
-    """The scale of a count's noise: k / epsilon, under both relations.
+    """The scale of a count's noise: k / epsilon, under both relations; or for a rho.
 
     Where a record may be left out, a replacement may change the number of records, too.
     """
-    k = check_max_contributions(max_contributions)
-    epsilon = check_epsilon(epsilon)
-    return CountCalibration(laplace_scale(1, epsilon, k), epsilon, k, relation_of(neighbors))
+    k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    if rho is None:
+        epsilon = check_epsilon(epsilon)
+        return CountCalibration(laplace_scale(1, epsilon, k), epsilon, k, relation)
+    rate, gaussian = noise_of_rho(rho, k)
+    scale = laplace_scale(1, rate, k)
+    return CountCalibration(scale, None, k, relation, gaussian, float(rho))
+
+
+def noise_of_rho(rho: float, units: int) -> tuple[float, bool]:
+    r"""The noise that a rho buys: the kind of less variance.
+
+    Parameters
+    ----------
+    rho : float
+    units : int
+        How far a person moves an integer, at least, where the noise is discrete Laplace.
+
+    Returns
+    -------
+    rate : float
+        A sensitivity over it is the scale of the noise, from above: for Gaussian noise
+        :math:`\sqrt{2 \rho}` ([CKS20] Theorem 14), else the largest epsilon whose
+        `discrete_laplace_rho` is within rho.
+    gaussian : bool
+        Whether the noise is discrete Gaussian: up to a rho of 1.6 or so.
+
+    Notes
+    -----
+    Integers with Laplace noise of scales :math:`s_i / \epsilon` are within :math:`\epsilon` where
+    :math:`\sum |\Delta_i| / s_i \le 1`. Then :math:`\sum \Delta_i^2 / s_i^2 \le 1`, so that with
+    Gaussian noise of the same :math:`s_i / \sqrt{2 \rho}` they are within rho.
+    """
+    rho = check_rho(rho)
+    rate = math.sqrt(2.0) * math.sqrt(rho)
+    while Fraction(rate) ** 2 > 2 * Fraction(rho):
+        rate = math.nextafter(rate, 0.0)
+
+    def cost(epsilon: float) -> float:
+        return discrete_laplace_rho(epsilon, units)
+
+    laplace = largest_for_rho(cost, rho, rate * (1.0 - 2.0**-50))
+    if laplace * laplace > 2.0 * rate * rate:
+        return laplace, False
+    return rate, True
 
 
 class MeanStep(NamedTuple):
@@ -156,26 +217,42 @@ class Calibration(NamedTuple):
 
     Attributes
     ----------
-    epsilon : float
+    epsilon : float or None
         The whole budget, per person.
     clip : Clip or None
         What the clip spends; None if it is public.
     noise_epsilon : float
         What is left for the noise. It depends on the clip that was released: adaptive basic
-        composition.
+        composition. Of a rho the rate of `noise_of_rho`.
     k : int
         Records per person.
     relation : Relation
     width : int
         Least number of points between the ends of the clip.
+    gaussian : bool
+        Whether the noise is discrete Gaussian; else discrete Laplace.
+    rho : float or None
+        The whole budget, where that is given.
     """
 
-    epsilon: float
+    epsilon: float | None
     clip: Clip | None
     noise_epsilon: float
     k: int
     relation: Relation
     width: int
+    gaussian: bool = False
+    rho: float | None = None
+
+    def rest(self, part: float) -> float:
+        """What is left of `noise_epsilon` beside a part, from below.
+
+        Of Gaussian noise squares add up.
+        """
+        whole = self.noise_epsilon
+        if not self.gaussian:
+            return math.nextafter(whole - part, 0.0)
+        return math.sqrt(whole - part) * math.sqrt(whole + part) * (1.0 - 2.0**-50)
 
     @property
     def noise_rho(self) -> float:
@@ -212,6 +289,8 @@ class Calibration(NamedTuple):
     @property
     def guarantee(self) -> Guarantee:
         """A clip, unless it is public, and then Laplace noise: epsilons add up, and rhos."""
+        if self.epsilon is None:
+            return Guarantee(None, 0.0, self.rho, None, self.relation.name, "zcdp")
         if self.clip is None:
             return Guarantee(self.epsilon, rho=self.noise_rho, neighbors=self.relation.name)
         clip_rho = self.clip.guarantee.implied_rho
@@ -271,7 +350,39 @@ class Calibration(NamedTuple):
         # in parts of 2^20, rounded up: at most 1/40
         blur = Fraction(max(math.ceil(2.0**20 / (share * records)), 1), 2**20)
         # rounded down: together no more than the whole
-        return MeanStep(pilot), MeanStep(math.nextafter(whole - pilot, 0.0), blur)
+        return MeanStep(pilot), MeanStep(self.rest(pilot), blur)
+
+    def spread_parts(self, expected_n: int | None) -> tuple[float, float]:
+        r"""The parts of `noise_epsilon` for the center of a variance, and for the squares about it.
+
+        Parameters
+        ----------
+        expected_n : int or None
+            About how many records there are, by what is public: their number, where it is. Default:
+            10,000 of `max_contributions` each.
+
+        Returns
+        -------
+        (float, float)
+            No center for so few that it would be anywhere.
+
+        Notes
+        -----
+        In units of 1/N, for N = n :math:`\epsilon` / k, and of the squared width of the clip, the
+        noise of the squares is :math:`g / (1 - s)`, g from 1/4 to 1 as the center is from the
+        middle to an end, and the center is off by a variance of :math:`2 / (N s^2)`. Their sum of
+        squares is least at about :math:`s = (24 / N^2 g^2)^{1/5}`; `CENTER` is :math:`24 / g^2` for
+        a g of one half, and s is within a few percent of the best one for any.
+        """
+        whole = self.noise_epsilon
+        n = DEFAULT_N * self.k if expected_n is None else max(expected_n, 0)
+        records = n * whole / self.k
+        if records < CENTER_FROM:
+            return 0.0, whole
+        center = (CENTER / records**2) ** 0.2 * whole
+        if center == 0.0:
+            return 0.0, whole
+        return center, self.rest(center)
 
     def mean_scales(
         self, width: int, may_have_missing: bool, aside: int = 0, step: MeanStep | None = None
@@ -442,7 +553,8 @@ def _least_width(
 
 def calibrate(
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
@@ -456,12 +568,13 @@ def calibrate(
     neighbors: str = "swap",
     max_contributions: int = 1,
 ) -> Calibration:
-    """The parts of `epsilon` for the clip and for the noise: `share` of it, and the rest.
+    """The parts of a budget for the clip and for the noise: `share` of it, and the rest.
 
     Parameters
     ----------
-    epsilon : float
-        Total budget, per person.
+    epsilon, rho : float
+        Total budget, per person: one of the two. Of a rho the clip has `share` of its root, and
+        what the rho of that leaves is for the noise (`noise_of_rho`).
     bounds : (float, float), optional
         A public clip, in place of `q`, `lower` and `upper`.
     q : float, "auto" or None
@@ -492,13 +605,25 @@ def calibrate(
     q, lower, upper = public_clip(bounds, q, lower, upper)
     check_choice("method", method, METHODS)
     k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
-    epsilon = check_epsilon(epsilon)
-    by_default = share_of(epsilon, expected_n, k)
-    first = (by_default if share is None else check_fraction(share, "share")) * epsilon
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    budget = check_epsilon(epsilon) if rho is None else math.sqrt(2.0) * math.sqrt(rho)
+    by_default = share_of(budget, expected_n, k)
+    first = (by_default if share is None else check_fraction(share, "share")) * budget
     level, _ = aim_of(q, method)
     width = _least_width(level is None, lower, upper, resolution)
+
+    def left(clip: Clip | None, spent: float) -> Calibration:
+        """With what a clip leaves for the noise."""
+        if rho is None:
+            return Calibration(budget, clip, budget - spent, k, relation, width)
+        of_clip = 0.0 if clip is None else clip.guarantee.implied_rho
+        assert of_clip is not None  # it is pure
+        made = Calibration(None, clip, budget, k, relation, width, rho=float(rho))
+        rate, gaussian = noise_of_rho(rho - of_clip * (1.0 + 2.0**-50), k * made.least_units)
+        return made._replace(noise_epsilon=rate, gaussian=gaussian)
+
     if level is None:
-        return Calibration(epsilon, None, epsilon, k, relation, width)
+        return left(None, 0.0)
     person = _Person(neighbors=neighbors, max_contributions=k)
     clip: Clip
     if method == "joint_exp":
@@ -520,7 +645,7 @@ def calibrate(
                 noise=noise,
                 **person,
             )
-    return Calibration(epsilon, clip, epsilon - first, k, relation, width)
+    return left(clip, first)
 
 
 def _two_sided(

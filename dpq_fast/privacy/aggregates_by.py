@@ -10,7 +10,9 @@ in one.
 **rho.** Noise of a scale s on integers that a person moves by :math:`d_g` in group g costs
 :math:`\sum_g \rho(d_g)`, and :math:`\rho` is convex and 0 at 0 (`discrete_laplace_rho`). So the
 worst is one integer that moves by all of :math:`\sum_g d_g = \epsilon s`. With a private clip only
-the rho of a pure `epsilon` is stated.
+the rho of a pure `epsilon` is stated. Of a budget `rho` a group has all of it, or a half where two
+change; Gaussian noise of k records' size costs a person with :math:`k_g` of them in group g no more
+than :math:`\rho \sum_g (k_g / k)^2 \le \rho`.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from dpq_fast._checks import check_delta, check_epsilon, check_max_contributions
+from dpq_fast._checks import check_delta, check_epsilon, check_max_contributions, check_rho
 from dpq_fast.privacy import aggregates, kept_groups
 from dpq_fast.privacy.aggregates import AUTO
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.parallel import touched
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -36,7 +39,7 @@ class Calibration(NamedTuple):
         Of the release in each group.
     own : dict
         The arguments of that release in place of those of the call.
-    epsilon : float
+    epsilon : float or None
         Of the call, per person.
     rho : float or None
         Of the call; None for that of a pure epsilon.
@@ -46,28 +49,46 @@ class Calibration(NamedTuple):
 
     each: Any
     own: dict[str, Any]
-    epsilon: float
+    epsilon: float | None
     rho: float | None
     relation: Relation
 
     @property
     def guarantee(self) -> Guarantee:
         """Independent releases, of which one record changes one or two."""
+        if self.epsilon is None:
+            return Guarantee(None, 0.0, self.rho, None, self.relation.name, "zcdp")
         return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, "parallel")
 
 
 def _own(
-    epsilon: float, neighbors: str, max_contributions: int, public_by: bool
-) -> tuple[float, Relation, int, dict[str, Any]]:
-    """The budget of the call, its relation, how many groups change, and the release of each."""
-    epsilon, relation = check_epsilon(epsilon), relation_of(neighbors)
+    epsilon: float | None,
+    rho: float | None,
+    neighbors: str,
+    max_contributions: int,
+    public_by: bool,
+) -> tuple[Relation, int, dict[str, Any]]:
+    """The relation of the call, how many groups change, and the release of each."""
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    relation = relation_of(neighbors)
     k, parts = check_max_contributions(max_contributions), touched(relation, public_by)
-    own = dict(
-        epsilon=epsilon / parts,
-        neighbors="add-remove" if parts > 1 else relation.name,
-        max_contributions=k,
+    own: dict[str, Any] = dict(
+        neighbors="add-remove" if parts > 1 else relation.name, max_contributions=k
     )
-    return epsilon, relation, parts, own
+    if rho is None:
+        own["epsilon"] = check_epsilon(epsilon) / parts
+    else:
+        own["rho"] = check_rho(rho) / parts
+    return relation, parts, own
+
+
+def _of_selected(
+    release_of: Any, selection_share: float, rho: float | None, **call: Any
+) -> kept_groups.Calibration:
+    """With a selection of keys, which has no rho."""
+    if rho is not None:
+        raise ValueError(f"rho must be left out where groups are selected, got {rho}")
+    return kept_groups.calibrate(release_of, selection_share, **call)
 
 
 def _refuse_delta(delta: float) -> None:
@@ -77,18 +98,19 @@ def _refuse_delta(delta: float) -> None:
 
 def calibrate_count(
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
     delta: float = 0.0,
     selection_share: float | None = None,
 ) -> Calibration | kept_groups.Calibration:
-    """The noise of each count, for `epsilon` in total.
+    """The noise of each count, for `epsilon` or `rho` in total.
 
     Parameters
     ----------
-    epsilon, neighbors, max_contributions, public_by
+    epsilon, rho, neighbors, max_contributions, public_by
         As in `count_by`.
     delta, selection_share
         Of a selection of keys; left out where groups are given.
@@ -98,24 +120,27 @@ def calibrate_count(
     Calibration or kept_groups.Calibration
     """
     if selection_share is not None:
-        return kept_groups.calibrate(
+        return _of_selected(
             partial(calibrate_count, public_by=public_by),
             selection_share,
+            rho,
             epsilon=epsilon,
             delta=delta,
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
     _refuse_delta(delta)
-    epsilon, relation, parts, own = _own(epsilon, neighbors, max_contributions, public_by)
+    relation, parts, own = _own(epsilon, rho, neighbors, max_contributions, public_by)
     units = parts * own["max_contributions"]
-    rho = None if units == 1 else discrete_laplace_rho(epsilon, units)
+    if epsilon is not None and units > 1:
+        rho = discrete_laplace_rho(epsilon, units)
     return Calibration(aggregates.calibrate_count(**own), own, epsilon, rho, relation)
 
 
 def calibrate(
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
@@ -132,11 +157,11 @@ def calibrate(
     delta: float = 0.0,
     selection_share: float | None = None,
 ) -> Calibration | kept_groups.Calibration:
-    """The parts of `epsilon` for the clip and for the noise in each group.
+    """The parts of `epsilon` or `rho` for the clip and for the noise in each group.
 
     Parameters
     ----------
-    epsilon, neighbors, max_contributions, public_by
+    epsilon, rho, neighbors, max_contributions, public_by
         As in `sum_by`.
     delta, selection_share
         As in `calibrate_count`.
@@ -160,18 +185,18 @@ def calibrate(
         resolution=resolution,
     )
     if selection_share is not None:
-        return kept_groups.calibrate(
+        return _of_selected(
             partial(calibrate, public_by=public_by, **clip),
             selection_share,
+            rho,
             epsilon=epsilon,
             delta=delta,
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
     _refuse_delta(delta)
-    epsilon, relation, parts, own = _own(epsilon, neighbors, max_contributions, public_by)
+    relation, parts, own = _own(epsilon, rho, neighbors, max_contributions, public_by)
     each = aggregates.calibrate(**clip, **own)
-    rho = None
-    if each.clip is None:
+    if epsilon is not None and each.clip is None:
         rho = discrete_laplace_rho(epsilon, parts * each.k * each.least_units)
     return Calibration(each, own, epsilon, rho, relation)

@@ -467,7 +467,7 @@ def margin(scale: Fraction, miss: float) -> int:
 
 
 def beyond(w: float, v: float, scales: tuple[Fraction, Fraction], distance: float) -> float:
-    """P(abs(w X + v Y) >= distance), from above: see `laws.laplace_sums.pair_tail`."""
+    """P(abs(w X + v Y) >= distance), from above: see `laws.noise_tails.pair_tail`."""
     first, second = scales
     if distance <= 0.0:
         return 1.0

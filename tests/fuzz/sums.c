@@ -54,8 +54,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = fuzz_size(&in, MOST_VALUES), numbers = 0;
     double *value = fuzz_room(n, sizeof *value);
     int64_t *weight = fuzz_room(n, sizeof *weight), left = INT64_MAX, weights = 0, total = -1;
-    i128 sum = 0, weighted = 0;
-    dpq_sums_wide wide = {-1, 1};
+    i128 sum = 0, weighted = 0, squared = 0, weighted_squared = 0;
+    int64_t middle = first + (last - first) / 2, squares = -1;
+    int is_narrow = last - first <= 2 * DPQ_SUMS_ASIDE;
+    dpq_sums_wide wide = {-1, 1}, wide_squares = {-1, 1};
     dpq_column column;
 
     for (size_t i = 0; i < n; i++) {
@@ -69,6 +71,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             weights += weight[i];
             sum += integer;
             weighted += (i128)integer * weight[i];
+            if (is_narrow) {
+                int64_t aside = integer - middle;
+
+                squared += aside * aside;
+                weighted_squared += (i128)(aside * aside) * weight[i];
+            }
         }
     }
     column.value = value;
@@ -76,6 +84,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(dpq_sums_plain(n, &column, scale, first, last, &total) == numbers && total == sum);
     CHECK(dpq_sums_weighted(n, value, weight, scale, first, last, &wide) == weights);
     CHECK((i128)wide.high * ((i128)1 << 64) + wide.low == weighted);
+    if (is_narrow) {
+        CHECK(dpq_sums_squares(n, &column, scale, first, last, middle, &total, &squares) ==
+              numbers);
+        CHECK(total == sum && squares == squared);
+        CHECK(dpq_sums_weighted_squares(n, value, weight, scale, first, last, middle, &wide,
+                                        &wide_squares) == weights);
+        CHECK((i128)wide.high * ((i128)1 << 64) + wide.low == weighted);
+        CHECK((i128)wide_squares.high * ((i128)1 << 64) + wide_squares.low == weighted_squared);
+    }
     free(weight);
     free(value);
     return 0;

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpq_fast.laws.laplace_sums import TERMS_SCALE, margin, pair_tail, tail
+from dpq_fast.laws.noise_tails import TERMS_SCALE, margin, pair_tail, tail
 
 SCALES = [Fraction(1, 5), Fraction(1), Fraction(7, 2), Fraction(12)]
 

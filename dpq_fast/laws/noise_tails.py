@@ -1,4 +1,4 @@
-"""Tails of discrete Laplace noise, and of weighted sums of two draws, for intervals."""
+"""Tails of discrete noise, and of weighted sums of two draws, for intervals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 # Sums over the second draw are taken term by term up to this scale.
@@ -37,10 +38,17 @@ def _falls(exponent: Fraction) -> float:
     return math.exp(-float(min(exponent, _LEAST)))
 
 
-def margin(scale: Fraction, miss: float) -> int:
-    """The least k >= 0 with P(abs(X) > k) <= miss; a little more for scales above 2^40."""
+def margin(scale: Fraction, miss: float, gaussian: bool = False) -> int:
+    """The least k >= 0 with P(abs(X) > k) <= miss; a little more for scales above 2^40.
+
+    Of discrete Gaussian noise one more than of a normal variable: X >= k + 1 is less likely than
+    that this is at least k ([CKS20] Proposition 25).
+    """
     if scale == 0:
         return 0
+    if gaussian:
+        deviations = -scipy.special.ndtri(miss / 2.0) * (1.0 + 2.0**-40)
+        return max(0, math.ceil(Fraction(deviations) * scale))
     scales = Fraction(math.log(2.0 / (1.0 + _falls(1 / scale)) / miss))
     k = max(0, math.ceil(scales * scale) - 1)
     if scale > _WIDE:
@@ -53,9 +61,12 @@ def margin(scale: Fraction, miss: float) -> int:
 
 
 def pair_tail(
-    weights: tuple[float, float], scales: tuple[Fraction, Fraction], distance: float
+    weights: tuple[float, float],
+    scales: tuple[Fraction, Fraction],
+    distance: float,
+    gaussian: bool = False,
 ) -> float:
-    r"""P(abs(w X + v Y) >= distance), from above, for independent discrete Laplace X and Y.
+    r"""P(abs(w X + v Y) >= distance), from above, for independent discrete noise X and Y.
 
     Parameters
     ----------
@@ -64,6 +75,8 @@ def pair_tail(
     scales : (Fraction, Fraction)
         Of X and Y; 0 for what is no noise.
     distance : float
+    gaussian : bool, default False
+        Discrete Gaussian noise, else discrete Laplace.
 
     Returns
     -------
@@ -86,10 +99,18 @@ def pair_tail(
     .. math:: \frac{a^2 e^{-t/a} - b^2 e^{-t/b}}{a^2 - b^2},
 
     and :math:`(1 + t/2a)\,e^{-t/a}` for a = b, which is more than for any smaller b.
+
+    Of Gaussian noise, X is stochastically less than a normal variable plus 1, as in `margin`.
     """
     (w, v), (first, second) = weights, (min(scale, _WIDEST) for scale in scales)
     if distance <= 0.0:
         return 1.0
+    if gaussian:
+        steps = (w if first else 0.0) + (v if second else 0.0)
+        deviation = math.hypot(w * float(first), v * float(second))
+        if deviation == 0.0:
+            return 0.0
+        return min(1.0, 2.0 * float(scipy.special.ndtr((steps - distance) / deviation)))
     if v == 0.0 or second == 0:
         return tail(first, distance / w * _TIED) if w > 0.0 else 0.0
     if w == 0.0 or first == 0:
