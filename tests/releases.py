@@ -104,6 +104,8 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "sum_by, public": grouped_values(dpq.sum_by, q=None, lower=-4, upper=8, resolution=0.5),
     "mean_by": grouped_values(dpq.mean_by),
     "mean_by, public": grouped_values(dpq.mean_by, q=None, lower=-4, upper=8),
+    "var_by": grouped_values(dpq.var_by),
+    "std_by, public": grouped_values(dpq.std_by, q=None, lower=-4, upper=8, expected_n=100),
     "unbounded_quantile": of_column(dpq.unbounded_quantile, q=0.9, epsilon=1.0),
     "unbounded_quantile, both": of_column(
         dpq.unbounded_quantile, q=Q, epsilon=1.0, lower=None, beta=1.1
@@ -146,6 +148,14 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "sum, two sides": of_column(dpq.sum, epsilon=1.0, lower=None),
     "sum, public": of_column(dpq.sum, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5),
     "mean": of_column(dpq.mean, epsilon=1.0),
+    "mean, rho": of_column(dpq.mean, rho=0.5, bounds=(-4, 8)),
+    "sum, rho": of_column(dpq.sum, rho=0.5),
+    "count, rho": of_column(dpq.count, rho=0.5, confidence=0.9),
+    "var": of_column(dpq.var, epsilon=1.0),
+    "var, public": of_column(dpq.var, epsilon=1.0, bounds=(-4, 8), expected_n=100),
+    "std, add-remove": of_column(
+        dpq.std, epsilon=1.0, bounds=(-4, 8), confidence=0.9, neighbors="add-remove"
+    ),
     "mean, add-remove": of_column(
         dpq.mean, epsilon=1.0, q=None, lower=-4, upper=8, neighbors="add-remove"
     ),
@@ -161,12 +171,14 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     agg_tree=dict(q=0.5, epsilon=0.7, height=2, branching=4),
     csmooth=dict(q=0.5, rho=0.3),
     quantile_by=dict(q=[0.2, 0.6], epsilon=0.7),
-    **{name: dict(epsilon=0.7) for name in ("count_by", "sum_by", "mean_by")},
+    **{name: dict(epsilon=0.7) for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")},
     select_keys=dict(epsilon=0.7, delta=1e-6),
     cdf=dict(epsilon=0.7, bins=8),
     count=dict(epsilon=0.7),
     sum=dict(epsilon=0.7),
     mean=dict(epsilon=0.7),
+    var=dict(epsilon=0.7),
+    std=dict(rho=0.3),
     above_threshold=dict(epsilon1=0.3, epsilon2=0.7, monotonic=True),
     sparse_vector=dict(epsilon1=0.3, epsilon2=0.7, halts=2),
 )
@@ -175,7 +187,7 @@ NEEDED: dict[str, dict[str, Any]] = dict(
     above_threshold=dict(threshold=1.0),
     sparse_vector=dict(threshold=1.0),
     quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
-    **{name: dict(by=[0, 0, 1], groups=[0, 1]) for name in ("count_by", "sum_by", "mean_by")},
+    **{name: dict(by=[0, 0, 1], groups=[0, 1]) for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")},
     approx_quantiles=BOUNDS,
     **{
         name: BOUNDS for name in ("joint_exp", "ind_exp", "two_stage", "csmooth", "agg_tree", "cdf")

@@ -94,7 +94,7 @@ def test_columns_of_pandas_belong_together_by_label(name):
 
 
 def test_every_function_of_two_columns_is_called():
-    by_group = {"quantile_by", "sum_by", "mean_by", "count_by", "select_keys"}
+    by_group = {"quantile_by", "sum_by", "mean_by", "count_by", "select_keys", "var_by", "std_by"}
     assert by_group | {f"reference.{name}" for name in by_group} < set(PAIRED)
     assert {"count", "median", "cdf", "AggTree.of", "PartialTree.of", "Sample.of"} < set(PAIRED)
 

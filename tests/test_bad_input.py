@@ -28,9 +28,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "count_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "sum_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "mean_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
+    "var_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
+    "std_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
+    "var": dict(epsilon=1.0),
+    "std": dict(epsilon=1.0),
     "above_threshold": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0),
     "sparse_vector": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0, halts=2),
 }
@@ -178,9 +182,10 @@ TOGETHER: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
 )
 # Where an argument means something else: the level of a clip is one number, None for a public one,
 # and its lattice must be there; the counts of a selection are those of its keys.
+CLIPPED = ("sum", "mean", "var", "std")
 ELSEWHERE = {
     (name, argument)
-    for name in ("sum", "mean", "sum_by", "mean_by")
+    for name in (*CLIPPED, *(f"{name}_by" for name in CLIPPED))
     for argument in ("q", "resolution")
 }
 ELSEWHERE |= {("select_keys", "counts")}
@@ -226,7 +231,7 @@ def test_bad_input_is_refused_by_its_rule(name, argument, implementation):
     for value, error, message in BAD[argument]:
         if name.startswith("count") and argument == "x" and holds_times_or_text(value):
             continue  # which takes them
-        if argument == "bounds" and value is None and name.startswith(("sum", "mean")):
+        if argument == "bounds" and value is None and name.startswith(CLIPPED):
             continue  # whose clip is found then
         given = {"x": X} | GOOD[name] | {argument: value}
         if argument == "rho":

@@ -25,10 +25,11 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.unbounded import UnboundedQuantileLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
-from dpq_fast.mechanisms.clipping import Clip, Clipping, NoisyTerm
+from dpq_fast.mechanisms.clipping import Clip, Clipping, Mean, NoisyTerm
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.spread import WIDEST, Moments, Spread, twice_of
 from dpq_fast.mechanisms.two_stage import two_stage_law
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
@@ -374,6 +375,8 @@ def integers(
     """Laws of integers with discrete Laplace noise, and of the clip that they depend on."""
     if outputs is not None:
         raise ValueError(f"outputs must be left out for {name!r}")
+    if parameters.get("rho") is not None:
+        raise ValueError(f"rho must be left out for an exact audit of {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
     laws: list[dict[tuple[Any, ...], tuple[float, list[NoisyTerm]]]]
@@ -384,12 +387,15 @@ def integers(
         ).scale
         laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
     else:
-        clipping = _clipping(parameters)
+        own = {key: value for key, value in parameters.items() if key != "ddof"}
+        clipping, widest = _clipping(own), WIDEST if name in ("var", "std") else None
         laws = [
             {
                 (*ends, *pilot): (log_prob + log_p, terms)
                 for ends, log_prob in _clips(clipping, records)
-                for pilot, log_p, terms in _terms(name, clipping, records, clipping.clip(ends))
+                for pilot, log_p, terms in _terms(
+                    name, clipping, records, clipping.clip(ends, widest), own.get("expected_n")
+                )
             }
             for records in rows
         ]
@@ -442,37 +448,74 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
 
 
 def _terms(
-    name: str, clipping: Clipping, records: Records, clip: Clip
+    name: str, clipping: Clipping, records: Records, clip: Clip, expected_n: int | None
 ) -> Iterator[tuple[tuple[int | str, ...], float, list[NoisyTerm]]]:
-    """What the pilot of a mean may release, its log-probability, and the integers that follow.
-
-    Beyond the numbers that records can add up to, all integers of a pilot mean the same.
-    """
+    """What is released before the last integers, its log-probability, and these integers."""
     if name == "sum":
         yield (), 0.0, clipping.sum_terms(records, clip)
         return
-    total, number, rows = records.sums(clip.scale, clip.first, clip.last)
-    mean = clipping.mean(clip, not records.n_is_public, rows)
-    terms = mean.terms(total, number)
+    if name == "mean":
+        total, number, rows = records.sums(clip.scale, clip.first, clip.last)
+        mean = clipping.mean(clip, not records.n_is_public, rows)
+        yield from _mean_terms(mean, total, number, rows)
+        return
+    total, number, rows, squares = records.moments(clip.scale, clip.first, clip.last)
+    moments = Moments(total, number, squares)
+    spread = Spread.of(clipping, clip, not records.n_is_public, rows, expected_n)
+    center = spread.center()
+    if center is None:
+        yield from _mean_terms(*spread.squares(moments, None), number, rows)
+        return
+    if spread.rows is None:
+        raise ValueError("neighbors must be 'swap' for an exact audit of a center")
+    for labels, log_p, pair in _outcomes(center, total, number, spread.rows):
+        mean, about = spread.squares(moments, twice_of(center, *pair))
+        for others, log_q, terms in _mean_terms(mean, about, number, rows):
+            yield (*labels, *others), log_p + log_q, terms
+
+
+def _mean_terms(
+    mean: Mean, total: int, number: int, rows: int | None
+) -> Iterator[tuple[tuple[int | str, ...], float, list[NoisyTerm]]]:
+    """As `_terms`, of a mean: what its pilot may release."""
     if not mean.is_pilot:
-        yield (), 0.0, terms
+        yield (), 0.0, mean.terms(total, number)
         return
     assert rows is not None  # else there is no pilot
-    most = clip.width * rows
+    for labels, log_p, pair in _outcomes(mean, total, number, rows):
+        yield labels, log_p, mean.after(*pair).terms(total, number)
+
+
+def _outcomes(
+    mean: Mean, total: int, number: int, rows: int
+) -> Iterator[tuple[tuple[int | str, int | str], float, tuple[int, int]]]:
+    """The two integers of a mean under "swap" as labels and numbers, with their log-probability.
+
+    Beyond the numbers that records can add up to, all integers mean the same.
+    """
+    most = mean.clip.width * rows
     spans = (-most, most), (0, rows)
+    terms = mean.terms(total, number)
     tables = [_laplace_table(*term, *span) for term, span in zip(terms, spans, strict=True)]
     for chosen in product(
         *(
-            zip(range(low - 1, high + 2), _ascending(table), strict=True)
-            for table, (low, high) in zip(tables, spans, strict=True)
+            zip(_integers(table, *span), _ascending(table), strict=True)
+            for table, span in zip(tables, spans, strict=True)
         )
     ):
         (first, (one, log_p)), (second, (other, log_q)) = chosen
-        yield (one, other), log_p + log_q, mean.after(first, second).terms(total, number)
+        yield (one, other), log_p + log_q, (first, second)
+
+
+def _integers(table: dict[str | int, float], low: int, high: int) -> list[Any]:
+    """The integers of a table of `_laplace_table`, in the order of `_ascending`."""
+    return list(table) if len(table) == 1 else list(range(low - 1, high + 2))
 
 
 def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
     """The outputs of `_laplace_table`, from what is below to what is above."""
+    if len(table) == 1:  # without noise
+        return list(table.items())
     *inside, below, above = table.items()
     return [below, *inside, above]
 

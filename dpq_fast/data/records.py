@@ -259,8 +259,10 @@ class Records:
         """The same of records that are clamped to bounds of their own first."""
         if self._bounds is None:
             return asked
-        ends = (round(min(max(end * asked.scale, asked.first), asked.last)) for end in self._bounds)
-        return Sums(asked.scale, *ends, squared=asked.squared)
+        low, high = (
+            round(min(max(end * asked.scale, asked.first), asked.last)) for end in self._bounds
+        )
+        return Sums(asked.scale, low, high, asked.squared)
 
     def _added(self, asked: Sums) -> Any:
         if self._weighted is None:

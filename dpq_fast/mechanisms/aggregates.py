@@ -296,7 +296,7 @@ def drawn(
     moment: Moment | None = None,
     of_group: bool = False,
 ) -> Callable[[np.random.Generator], float | Estimate]:
-    """What draws a sum, a mean or a moment of what is read; how many rows a group has is private."""
+    """What draws a sum, a mean or a moment; how many rows a group has is private."""
     noisy = partial(_noisy, gaussian=clipping.calibration.gaussian)
 
     def draw_sum(rng: np.random.Generator) -> float | Estimate:
@@ -543,7 +543,7 @@ def var(*arguments: Any, ddof: int = 0, **options: Any) -> Prepared[float | Esti
     x, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, neighbors
         As in `sum`. `expected_n` is also what the budget is shared by.
     ddof : int, default 0
-        As in `numpy.var`: squares are divided by n - `ddof`. Public.
+        Squares are divided by n - `ddof`, as `numpy.var` does. Public.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `sum`.
     privacy_unit, contributions : optional
@@ -607,8 +607,10 @@ def std(*arguments: Any, ddof: int = 0, **options: Any) -> Prepared[float | Esti
 
     Parameters
     ----------
-    x, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, neighbors, ddof
+    x, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, neighbors
         As in `var`; of durations, too.
+    ddof : int, default 0
+        Squares are divided by n - `ddof`, as `numpy.std` does. Public.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `var`.
     privacy_unit, contributions, confidence, covers

@@ -542,7 +542,7 @@ def var_by(*arguments: Any, ddof: int = 0, **options: Any) -> Prepared[GroupValu
     x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution
         As in `sum_by`. `expected_n`, for each group, is also what its budget is shared by.
     ddof : int, default 0
-        As in `var`. Public.
+        Squares are divided by n - `ddof`, n the number of the group. Public.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
     privacy_unit, contributions : optional
@@ -597,8 +597,10 @@ def std_by(*arguments: Any, ddof: int = 0, **options: Any) -> Prepared[GroupValu
 
     Parameters
     ----------
-    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, ddof
+    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution
         As in `var_by`.
+    ddof : int, default 0
+        Squares are divided by n - `ddof`, n the number of the group. Public.
     neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, workers
         As in `count_by`.
     privacy_unit, contributions : optional

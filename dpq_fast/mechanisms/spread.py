@@ -96,37 +96,47 @@ class Spread:
         expected = expected_n if rows is None else rows
         return cls(calibration, clip, may_have_missing, rows, calibration.spread_parts(expected))
 
+    def center(self) -> Mean | None:
+        """What the center is released as: of one step, since what is left of its error is told."""
+        if not self.parts[0]:
+            return None
+        steps = (MeanStep(self.parts[0]),)
+        about = self.clip.first + self.clip.last
+        return Mean(self.calibration, self.clip, self.may_have_missing, self.rows, steps, about)
+
+    def squares(self, moments: Moments, twice: int | None) -> tuple[Mean, int]:
+        """What the squares about half of `twice` are released as, and their sum; of None, about m.
+
+        The sum is private.
+        """
+        if twice is None:
+            largest, total = 4 * self.clip.width**2, moments.about_mean(self.clip)
+        else:
+            largest = max(2 * self.clip.last - twice, twice - 2 * self.clip.first) ** 2
+            total = moments.about(self.clip, twice)
+        spent = self.calibration._replace(noise_epsilon=self.parts[1])
+        steps = spent.mean_steps(self.rows, self.may_have_missing)
+        clip = Clip(1.0, 1.0, 0, largest)
+        mean = Mean(spent, clip, self.may_have_missing, self.rows, steps, largest)
+        return mean, total
+
     def released(self, moments: Moments, noisy: Noisy) -> Found:
         """What is released of moments: all of it is public."""
-        center_epsilon, epsilon = self.parts
-        if not center_epsilon:
-            width = self.clip.width
-            about_mean = moments.about_mean(self.clip)
-            return self._squares(epsilon, 4 * width * width, about_mean, moments.number, noisy)
-        # of one step: a second one gains nothing where the center is not all
-        steps = (MeanStep(center_epsilon),)
-        about = self.clip.first + self.clip.last
-        mean = Mean(self.calibration, self.clip, self.may_have_missing, self.rows, steps, about)
-        first, second = noisy(mean.terms(moments.total, moments.number))
-        twice = round(2 * mean.point(first, second))
-        widest = max(2 * self.clip.last - twice, twice - 2 * self.clip.first)
-        squares = moments.about(self.clip, twice)
-        found = self._squares(epsilon, widest * widest, squares, moments.number, noisy)
-        return found._replace(center=(mean, first, second), twice=twice)
-
-    def _squares(
-        self, epsilon: float, largest: int, total: int, number: int, noisy: Noisy
-    ) -> Found:
-        spent = self.calibration._replace(noise_epsilon=epsilon)
-        steps = spent.mean_steps(self.rows, self.may_have_missing)
-        mean = Mean(
-            spent, Clip(1.0, 1.0, 0, largest), self.may_have_missing, self.rows, steps, largest
-        )
-        first, second = noisy(mean.terms(total, number))
+        mean, center, twice = self.center(), None, None
+        if mean is not None:
+            center = mean, *noisy(mean.terms(moments.total, moments.number))
+            twice = twice_of(*center)
+        mean, total = self.squares(moments, twice)
+        first, second = noisy(mean.terms(total, moments.number))
         if mean.is_pilot:
             mean = mean.after(first, second)
-            first, second = noisy(mean.terms(total, number))
-        return Found(self, mean, first, second)
+            first, second = noisy(mean.terms(total, moments.number))
+        return Found(self, mean, first, second, center)
+
+
+def twice_of(mean: Mean, first: int, second: int) -> int:
+    """Twice a center, a whole number, from its two noisy integers."""
+    return round(2 * mean.point(first, second))
 
 
 class Found(NamedTuple):
@@ -140,16 +150,13 @@ class Found(NamedTuple):
     first, second : int
     center : (Mean, int, int) or None
         The same of the center.
-    twice : int
-        Twice the center.
     """
 
     spread: Spread
     squares: Mean
     first: int
     second: int
-    center: tuple[Mean, int, int] | None = None
-    twice: int = 0
+    center: tuple[Mean, int, int] | None
 
     @property
     def number(self) -> Fraction:
@@ -165,7 +172,7 @@ class Found(NamedTuple):
         width = self.spread.clip.width
         four = min(max(mean - self._beside(), Fraction(0)), Fraction(width * width))
         number = self.number
-        return four * number / max(number - ddof, 1) if number > 1 else four
+        return four * number / max(number - ddof, Fraction(1)) if number > 1 else four
 
     def _beside(self) -> Fraction:
         """What the noise of the center adds to the mean of the squares, on average."""
@@ -199,15 +206,16 @@ class Found(NamedTuple):
             mean, first, second = self.center
             clip = self.spread.clip
             ends = mean.interval(first, second, eighth)
-            beside = max(abs(2.0 * end * clip.scale - self.twice) for end in ends)
+            twice = twice_of(*self.center)
+            beside = max(abs(2.0 * end * clip.scale - twice) for end in ends)
             low = max(low - beside * beside, 0.0)
         scales, gaussian = self.squares.scales, self.spread.calibration.gaussian
         if self.spread.calibration.relation.n_is_public:
-            off = noise_tails.margin(scales[1], eighth.miss, gaussian)
+            aside = Fraction(noise_tails.margin(scales[1], eighth.miss, gaussian))
         else:
-            beside = noise_tails.margin(scales[0], eighth.miss / 2.0, gaussian)
-            off = Fraction(2 * beside, self.squares.clip.width)
-        number, off = float(self.number), float(min(off, FAR))
+            either = noise_tails.margin(scales[0], eighth.miss / 2.0, gaussian)
+            aside = Fraction(2 * either, self.squares.clip.width)
+        number, off = float(self.number), min(float(aside), float(FAR))
         fewest, most = max(number - off, ddof + 1.0), max(number + off, ddof + 1.0)
         low, high = low * most / max(most - ddof, 1.0), high * fewest / max(fewest - ddof, 1.0)
         value = self.value(ddof, root)

@@ -64,13 +64,13 @@ from dpq_fast._checks import (
     check_rho,
 )
 from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
-from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.above_threshold import (
     check_fraction,
     counting_losses,
     noise_of,
     threshold_fraction,
 )
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
@@ -90,8 +90,8 @@ OFFSET = -0.5
 PILOT, PILOT_FROM = 0.04, 1_000.0
 # Of its noise: the least part of the budget that n has after it.
 LEAST = 4
-# Of a variance, the share of its center is so much, over the square of records times epsilon, to the
-# power of 1/5, from so many on.
+# Of a variance, the share of its center is so much, over the square of records times epsilon, to
+# the power of 1/5, from so many on.
 CENTER, CENTER_FROM = 100.0, 30.0
 # Between two known ends a search begins at least so many times nearer to one than the other is.
 DEPTH = 2.0**10

@@ -10,8 +10,8 @@ from dpq_fast._docs import spell_out
 from dpq_fast.reference import noise, persons
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.agg_tree import agg_tree
-from dpq_fast.reference.aggregates import count, mean, sum
-from dpq_fast.reference.aggregates_by import count_by, mean_by, sum_by
+from dpq_fast.reference.aggregates import count, mean, std, sum, var
+from dpq_fast.reference.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.reference.cdf import cdf
 from dpq_fast.reference.csmooth import csmooth
@@ -43,12 +43,16 @@ __all__ = [
     "quantile_by",
     "select_keys",
     "sparse_vector",
+    "std",
+    "std_by",
     "sum",
     "sum_by",
     "two_stage",
     "two_stage_law",
     "unbounded_quantile",
     "unbounded_quantile_law",
+    "var",
+    "var_by",
 ]
 
 spell_out({name: globals()[name] for name in __all__})

@@ -13,23 +13,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from dpq_fast import _checks, privacy
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration, MeanStep, unit_of
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.columns import numbers, present
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.joint_exp import JointExpLaw
 from dpq_fast.reference.lattice import Lattice, points_per_unit
-from dpq_fast.reference.noise import discrete_laplace
+from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_records, kept_records, placed
 from dpq_fast.reference.unbounded_quantile import Search, UnboundedQuantileLaw
 
 # The ends of a clip are multiples of its spacing, within so many of zero.
 REACH_BITS = 31
+# How far apart they may be where they are squared.
+WIDEST = 2**17
 # Ratio of a clip's candidates.
 BETA = 1.15
 # Integers beyond are decoded as this one.
@@ -56,14 +60,19 @@ class Clip(NamedTuple):
     last: int
 
     @classmethod
-    def of(cls, low: float, high: float, resolution: float | None) -> Clip:
-        """The clip of a range.
+    def of(
+        cls, low: float, high: float, resolution: float | None, widest: int | None = None
+    ) -> Clip:
+        """The clip of a range, of so many points at the most.
 
         The spacing is a power of two, or a multiple of `resolution` by one: the least that reaches
         both ends, and that has a reciprocal.
         """
         exponent = math.frexp(max(abs(low), abs(high)))[1]  # of the power of two above both
         finest = 2.0 ** max(exponent - REACH_BITS, -1022)
+        if widest is not None:
+            apart = math.frexp(high / (widest - 2) - low / (widest - 2))[1]
+            finest = max(finest, 2.0 ** max(apart, -1022))
         step = finest if resolution is None else resolution
         while step < finest:
             step *= 2.0
@@ -157,7 +166,9 @@ class Clipping(NamedTuple):
         lattice = Lattice.of(bounds, resolution, False if method == "ind_exp" else None)
         return cls(calibration, lower, upper, resolution, Levels(level), lattice)
 
-    def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
+    def clip(
+        self, records: NDArray[np.float64], rng: np.random.Generator, widest: int | None = None
+    ) -> Clip:
         """The clip: public, or released."""
         if self.search is not None:
             low, high = self._searched(self.search, records, rng)
@@ -171,7 +182,7 @@ class Clipping(NamedTuple):
                 high = JointExpLaw(data, self.level, spent.rate).sample(rng)
             elif isinstance(spent, privacy.ind_exp.Calibration):
                 high = IndExpLaw(data, self.level, spent.rates, spent.selection).sample(rng)
-        return Clip.of(low, high, self.resolution)
+        return Clip.of(low, high, self.resolution, widest)
 
     def _searched(
         self, search: Search, records: NDArray[np.float64], rng: np.random.Generator
@@ -243,21 +254,146 @@ class Mean(NamedTuple):
         return number if self.rows is None else min(number, self.rows)
 
     def noisy_pair(self, points: list[int], rng: np.random.Generator) -> tuple[int, int]:
-        """The two integers; under "swap" about half of `about`."""
+        """The two integers, of some records."""
+        return self.noisy(self.pair(builtins.sum(points), len(points)), rng)
+
+    def pair(self, total: int, number: int) -> tuple[int, int]:
+        """The two integers, of a sum and a number; under "swap" about half of `about`."""
+        if self.calibration.relation.n_is_public:
+            return 2 * total - number * self.about, number
+        return total - number * self.clip.first, number * self.clip.last - total
+
+    def interval(self, first: int, second: int, request: Request) -> tuple[float, float]:
+        """Where between the ends of the clip the mean may be, 0 to 1."""
         n_is_public = self.calibration.relation.n_is_public
-        first = second = 0
-        for point in points:
-            first += 2 * point - self.about if n_is_public else point - self.clip.first
-            second += 1 if n_is_public else self.clip.last - point
-        first += _noise(self.scales[0], rng)
-        second += _noise(self.scales[1], rng)
-        return first, second
+        if n_is_public:
+            second = self.at_most(second)
+        whose = self.scales, self.width, n_is_public
+        return mean_interval(first, second, *whose, request, self.off, self.calibration.gaussian)
+
+    def noisy(self, pair: tuple[int, int], rng: np.random.Generator) -> tuple[int, int]:
+        """Two integers with their noise."""
+        kind = self.calibration.gaussian
+        one, other = (
+            value + _noise(scale, rng, kind)
+            for value, scale in zip(pair, self.scales, strict=True)
+        )
+        return one, other
+
+
+class Spread(NamedTuple):
+    """A variance in a clip: a center, and then the mean of squares about it.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    clip : Clip
+    may_have_missing : bool
+    rows : int or None
+    expected : int or None
+        About how many records there are, by what is public.
+    points : list of int
+        The records in the clip. Private.
+    ddof : int
+    """
+
+    calibration: Calibration
+    clip: Clip
+    may_have_missing: bool
+    rows: int | None
+    expected: int | None
+    points: list[int]
+    ddof: int
+
+    def mean_of(
+        self, low: int, high: int, step: MeanStep, about: int, epsilon: float | None = None
+    ) -> Mean:
+        """A mean of integers between two ends."""
+        spent = self.calibration
+        if epsilon is not None:
+            spent = spent._replace(noise_epsilon=epsilon)
+        clip = Clip(1.0, 1.0, low, high)
+        return Mean(spent, clip, self.may_have_missing, self.rows, step, about)
+
+    def answer(
+        self, root: bool, request: Request | None, rng: np.random.Generator
+    ) -> float | Estimate:
+        """The variance, or its root."""
+        low, high, points = self.clip.first, self.clip.last, self.points
+        swapped, n = self.calibration.relation.n_is_public, len(self.points)
+        first_part, second_part = self.calibration.spread_parts(self.expected)
+        center, twice, beside = None, 0, Fraction(0)
+        if first_part:
+            center = self.mean_of(low, high, MeanStep(first_part), low + high)
+            found = center.noisy_pair(points, rng)
+            twice = round(2 * center.point(*found))
+            largest = max(2 * high - twice, twice - 2 * low) ** 2
+            total = builtins.sum((2 * point - twice) ** 2 for point in points)
+        else:
+            largest = 4 * (high - low) ** 2
+            mean = Fraction(builtins.sum(points), max(n, 1))
+            total = math.floor(builtins.sum(((2 * point - 2 * mean) ** 2 for point in points), 0))
+        spent = self.calibration._replace(noise_epsilon=second_part)
+        *pilot, last = spent.mean_steps(self.rows, self.may_have_missing)
+        squares = self.mean_of(0, largest, last, largest, second_part)
+        for step in pilot:
+            rough = squares._replace(step=step)
+            at = round(2 * rough.point(*rough.noisy(rough.pair(total, n), rng)))
+            most = largest - math.ceil(2 * largest * last.blur)
+            squares = squares._replace(about=min(max(at, largest - most), largest + most))
+        pair = squares.noisy(squares.pair(total, n), rng)
+        number = Fraction(builtins.sum(pair), largest)
+        if swapped:
+            number = Fraction(squares.at_most(pair[1]))
+        if center is not None:
+            draws, records = 1 if spent.gaussian else 2, max(number, Fraction(1))
+            one, other = center.scales
+            if swapped:
+                beside = draws * (one / records) ** 2
+            else:
+                at_share = Fraction(found[0], max(builtins.sum(found), 1))
+                share = min(max(at_share, Fraction(0)), Fraction(1))
+                spread = (1 - share) ** 2 * one**2 + share**2 * other**2
+                beside = 4 * draws * spread / records**2
+        four = min(max(squares.point(*pair) - beside, Fraction(0)), Fraction((high - low) ** 2))
+        if number > 1:
+            four = four * number / max(number - self.ddof, Fraction(1))
+        value = self.decoded(float(four), root)
+        if request is None:
+            return value
+        inner = Request.of(1.0 - request.miss * 0.75)
+        eighth = Request.of(1.0 - request.miss * 0.125)
+        assert inner is not None and eighth is not None
+        least, most_square = (part * largest for part in squares.interval(*pair, inner))
+        if center is not None:
+            ends = [low + part * (high - low) for part in center.interval(*found, eighth)]
+            least = max(least - max(abs(2.0 * end - twice) for end in ends) ** 2, 0.0)
+        if swapped:
+            off = float(margin(squares.scales[1], eighth.miss, spent.gaussian))
+        else:
+            off = 2.0 * margin(squares.scales[0], eighth.miss / 2.0, spent.gaussian) / largest
+        few = max(float(number) - off, self.ddof + 1.0)
+        many = max(float(number) + off, self.ddof + 1.0)
+        least *= many / max(many - self.ddof, 1.0)
+        most_square *= few / max(few - self.ddof, 1.0)
+        ends = [self.decoded(least, root), self.decoded(most_square, root)]
+        return Estimate(
+            value, min(value, ends[0]), max(value, ends[1]), request.confidence, request.covers
+        )
+
+    def decoded(self, four: float, root: bool) -> float:
+        """In the unit of the records, from four variances in points."""
+        unit = points_per_unit(self.clip.step)
+        half = 0.5 / unit if unit else 0.5 * self.clip.step
+        deviation = math.sqrt(max(four, 0.0)) * half
+        return deviation if root else deviation * deviation
 
 
 def count(
     x: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -271,7 +407,7 @@ def count(
 
     Parameters
     ----------
-    x, epsilon, neighbors, max_contributions, accountant, rng, counts, nan_policy, confidence, \
+    x, epsilon, rho, neighbors, max_contributions, accountant, rng, counts, nan_policy, confidence, \
 covers
         As in `dpq_fast.count`.
 
@@ -280,17 +416,17 @@ covers
     int or Estimate
     """
     calibration = privacy.aggregates.calibrate_count(
-        epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
     )
     request = of_sample(Request.of(confidence, covers))
     check_records(x, nan_policy, counts)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration, "count")
     records = kept_records(x, counts, nan_policy, present)
-    number = len(records) + _noise(calibration.scale, generator)
+    number = len(records) + _noise(calibration.scale, generator, calibration.gaussian)
     if request is None:
         return number
-    beside = margin(calibration.scale, request.miss)
+    beside = margin(calibration.scale, request.miss, calibration.gaussian)
     low, high = min(max(number - beside, 0), number), max(number + beside, 0)
     return Estimate(number, low, high, request.confidence, request.covers)
 
@@ -300,7 +436,8 @@ def _clipped(
     /,
     x: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
@@ -321,9 +458,15 @@ def _clipped(
 ) -> float | Estimate:
     """A sum or a mean, by its name."""
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
+    squared, ddof = name in ("var", "std"), method_options.pop("ddof", 0)
+    if squared:
+        _checks.check_count("ddof", ddof, 0)
+        if expected_n is None:
+            expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
     clipping = Clipping.of(
         method_options,
         epsilon=epsilon,
+        rho=rho,
         q=q,
         lower=lower,
         upper=upper,
@@ -335,26 +478,30 @@ def _clipped(
         max_contributions=max_contributions,
     )
     request = Request.of(confidence, covers)
-    if name == "sum":
+    if name != "mean":
         of_sample(request)
     check_records(x, nan_policy, counts)
     generator = default_rng(rng)
     calibration = clipping.calibration
     privacy.charge(accountant, calibration, name)
     records = kept_records(x, counts, nan_policy)
-    clip = clipping.clip(records, generator)
+    clip = clipping.clip(records, generator, WIDEST if squared else None)
     points = [clip.point(record) for record in records.tolist()]
     low, high, may_have_missing = clip.first, clip.last, nan_policy != "raise"
     if name == "sum":
         scale = calibration.sum_scale(low, high, may_have_missing)
-        total = builtins.sum(points) + _noise(scale, generator)
+        total = builtins.sum(points) + _noise(scale, generator, calibration.gaussian)
         if request is None:
             return clip.decode(total)
-        beside = margin(scale, request.miss)
+        beside = margin(scale, request.miss, calibration.gaussian)
         value, least, most = (clip.decode(at) for at in (total, total - beside, total + beside))
         return Estimate(value, least, most, request.confidence, request.covers)
     n_is_public = calibration.relation.n_is_public
     rows = len(numbers(x)) if n_is_public and counts is None else None
+    if squared:
+        expected = expected_n if rows is None else rows
+        spread = Spread(calibration, clip, may_have_missing, rows, expected, points, ddof)
+        return spread.answer(name == "std", request, generator)
     *pilot, last = calibration.mean_steps(rows, may_have_missing)
     mean = Mean(calibration, clip, may_have_missing, rows, last, low + high)
     for step in pilot:
@@ -366,9 +513,7 @@ def _clipped(
     value = clip.decode(float(mean.point(first, second)))
     if request is None:
         return value
-    if n_is_public:
-        second = mean.at_most(second)
-    ends = mean_interval(first, second, mean.scales, high - low, n_is_public, request, mean.off)
+    ends = mean.interval(first, second, request)
     least, most = (clip.decode(low + part * (high - low)) for part in ends)
     return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
 
@@ -434,12 +579,53 @@ max_contributions, accountant, rng, **method_options
     return _clipped("mean", x, **options)
 
 
+@with_options(_clipped)
+def var(x: Any, *, ddof: int = 0, **options: Any) -> float | Estimate:
+    """Release the variance of the records, clipped.
+
+    The law is that of `dpq_fast.var`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x, epsilon, rho, bounds, q, lower, upper, method, share, resolution, neighbors, counts, \
+nan_policy, max_contributions, accountant, rng, **method_options
+        As in `sum`.
+    ddof : int, default 0
+        As in `dpq_fast.var`.
+    expected_n, confidence, covers : optional
+        As in `dpq_fast.var`.
+
+    Returns
+    -------
+    float or Estimate
+    """
+    return _clipped("var", x, ddof=ddof, **options)
+
+
+@with_options(_clipped)
+def std(x: Any, *, ddof: int = 0, **options: Any) -> float | Estimate:
+    """Release the standard deviation of the records, clipped.
+
+    Parameters
+    ----------
+    x, epsilon, rho, bounds, q, lower, upper, method, share, resolution, neighbors, counts, \
+nan_policy, max_contributions, accountant, rng, **method_options
+        As in `sum`.
+    ddof, expected_n, confidence, covers : optional
+        As in `var`.
+
+    Returns
+    -------
+    float or Estimate
+    """
+    return _clipped("std", x, ddof=ddof, **options)
+
+
 def of_sample(request: Request | None) -> Request | None:
     """Refuse a population, which a count and a sum have none of."""
     if request is not None and request.covers == POPULATION:
         raise ValueError(
-            f"covers must be {SAMPLE!r} for a count or a sum, which no law of single records has, "
-            f"got {POPULATION!r}"
+            f"covers must be {SAMPLE!r} for a count, a sum or a variance, got {POPULATION!r}"
         )
     return request
 
@@ -455,10 +641,12 @@ def chance(scale: Fraction, k: int) -> float:
     return r**k / (1.0 + r) if k > 0 else 1.0 - r ** (1 - k) / (1.0 + r)
 
 
-def margin(scale: Fraction, miss: float) -> int:
-    """The least k >= 0 with P(abs(X) > k) <= miss."""
+def margin(scale: Fraction, miss: float, gaussian: bool = False) -> int:
+    """The least k >= 0 with P(abs(X) > k) <= miss; of a Gaussian, from above."""
     if scale == 0:
         return 0
+    if gaussian:
+        return math.ceil(float(scale) * stats.norm.isf(miss / 2.0) * (1.0 + 1e-12))
     r = math.exp(-1.0 / float(scale))
     k = max(math.floor(math.log(miss * (1.0 + r) / 2.0) / math.log(r)) - 2, 0)  # about
     while 2.0 * chance(scale, k + 1) > miss:
@@ -466,11 +654,21 @@ def margin(scale: Fraction, miss: float) -> int:
     return k
 
 
-def beyond(w: float, v: float, scales: tuple[Fraction, Fraction], distance: float) -> float:
+def beyond(
+    w: float,
+    v: float,
+    scales: tuple[Fraction, Fraction],
+    distance: float,
+    gaussian: bool = False,
+) -> float:
     """P(abs(w X + v Y) >= distance), from above: see `laws.noise_tails.pair_tail`."""
     first, second = scales
     if distance <= 0.0:
         return 1.0
+    if gaussian:
+        apart = distance - (w if first else 0.0) - (v if second else 0.0)
+        deviation = math.hypot(w * float(first), v * float(second))
+        return min(1.0, 2.0 * float(stats.norm.sf(apart / deviation))) if deviation else 0.0
     if 0.0 in (w, v) or second == 0:
         scale, weight = (second, v) if w == 0.0 else (first, w)
         return 2.0 * chance(scale, math.ceil(distance / weight * (1.0 - 1e-9)))
@@ -504,6 +702,7 @@ def mean_interval(
     n_is_public: bool,
     request: Request,
     off: int = 0,
+    gaussian: bool = False,
 ) -> tuple[float, float]:
     """Where between the ends of the clip the mean may be, 0 to 1; see `dpq_fast.mean`.
 
@@ -516,8 +715,8 @@ def mean_interval(
     def is_out(p: float) -> bool:
         if n_is_public:
             u = (2.0 * p - 1.0) * width - off
-            return beyond(1.0, abs(u), scales, abs(first - u * second)) <= miss
-        return beyond(1.0 - p, p, scales, abs((1.0 - p) * first - p * second)) <= miss
+            return beyond(1.0, abs(u), scales, abs(first - u * second), gaussian) <= miss
+        return beyond(1.0 - p, p, scales, abs((1.0 - p) * first - p * second), gaussian) <= miss
 
     number = float(second) if n_is_public else (first + second) / width
     at = 0.5
@@ -528,7 +727,7 @@ def mean_interval(
     if not population:
         return low, high
     known = n_is_public and scales[1] == 0
-    apart = 0.0 if known else float(min(margin(scales[1], request.miss / 16.0), 2**500))
+    apart = 0.0 if known else float(min(margin(scales[1], request.miss / 16.0, gaussian), 2**500))
     if not n_is_public:
         apart *= 2.0 / width
     for_sides = request.miss * (0.5 if known else 0.375)
@@ -562,5 +761,7 @@ def edge(is_out: Any, inside: float, end: float) -> float:
     return outside
 
 
-def _noise(scale: Fraction, rng: np.random.Generator) -> int:
-    return discrete_laplace(scale, rng=rng) if scale else 0
+def _noise(scale: Fraction, rng: np.random.Generator, gaussian: bool = False) -> int:
+    if not scale:
+        return 0
+    return discrete_gaussian(scale, rng=rng) if gaussian else discrete_laplace(scale, rng=rng)

@@ -73,7 +73,8 @@ def count_by(
     by: Any,
     *,
     groups: Any,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     neighbors: str = "swap",
     public_by: bool = False,
     counts: Any = None,
@@ -90,7 +91,7 @@ def count_by(
 
     Parameters
     ----------
-    x, by, groups, epsilon, neighbors, public_by, counts, nan_policy, max_contributions, \
+    x, by, groups, epsilon, rho, neighbors, public_by, counts, nan_policy, max_contributions, \
 accountant, rng, confidence, covers, delta, selection_share
         As in `dpq_fast.count_by`.
 
@@ -100,6 +101,7 @@ accountant, rng, confidence, covers, delta, selection_share
     """
     calibration = privacy.aggregates_by.calibrate_count(
         epsilon=epsilon,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
@@ -128,7 +130,8 @@ def _clipped(
     by: Any,
     *,
     groups: Any,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     bounds: tuple[float, float] | None = None,
     q: float | str | None = AUTO,
     lower: float | None = 0.0,
@@ -164,6 +167,7 @@ def _clipped(
     given = ("split", "noise") if method == "unbounded" else ()
     calibration = privacy.aggregates_by.calibrate(
         epsilon=epsilon,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
@@ -179,7 +183,7 @@ def _clipped(
         x,
         by,
         groups,
-        aggregates.of_sample(request) if release is aggregates.sum else request,
+        request if release is aggregates.mean else aggregates.of_sample(request),
         counts=counts,
         nan_policy=nan_policy,
         accountant=accountant,
@@ -195,7 +199,7 @@ def sum_by(x: Any, by: Any, **options: Any) -> GroupValues:
 
     Parameters
     ----------
-    x, by, groups, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution, \
+    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, \
 neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
 delta, selection_share, **method_options
         As in `dpq_fast.sum_by`.
@@ -213,7 +217,7 @@ def mean_by(x: Any, by: Any, **options: Any) -> GroupValues:
 
     Parameters
     ----------
-    x, by, groups, epsilon, bounds, q, lower, upper, method, share, expected_n, resolution, \
+    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, \
 neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
 delta, selection_share, **method_options
         As in `dpq_fast.mean_by`.
@@ -223,3 +227,39 @@ delta, selection_share, **method_options
     GroupValues
     """
     return _clipped(aggregates.mean, x, by, **options)
+
+
+@with_options(_clipped)
+def var_by(x: Any, by: Any, *, ddof: int = 0, **options: Any) -> GroupValues:
+    """Release the variance of the records of each public group, clipped.
+
+    Parameters
+    ----------
+    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, \
+ddof, neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, \
+covers, delta, selection_share, **method_options
+        As in `dpq_fast.var_by`.
+
+    Returns
+    -------
+    GroupValues
+    """
+    return _clipped(aggregates.var, x, by, ddof=ddof, **options)
+
+
+@with_options(_clipped)
+def std_by(x: Any, by: Any, *, ddof: int = 0, **options: Any) -> GroupValues:
+    """Release the standard deviation of the records of each public group, clipped.
+
+    Parameters
+    ----------
+    x, by, groups, epsilon, rho, bounds, q, lower, upper, method, share, expected_n, resolution, \
+ddof, neighbors, public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, \
+covers, delta, selection_share, **method_options
+        As in `dpq_fast.std_by`.
+
+    Returns
+    -------
+    GroupValues
+    """
+    return _clipped(aggregates.std, x, by, ddof=ddof, **options)

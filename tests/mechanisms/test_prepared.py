@@ -43,6 +43,8 @@ RELEASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "count": (dpq.count, dict(epsilon=1.0)),
     "sum": (dpq.sum, dict(epsilon=1.0)),
     "mean, public clip": (dpq.mean, dict(epsilon=1.0, **BOUNDS)),
+    "std, public clip": (dpq.std, dict(epsilon=1.0, **BOUNDS)),
+    "sum, rho": (dpq.sum, dict(rho=0.5)),
     "quantile_by": (dpq.quantile_by, GROUPS | LEVELS),
     "quantile_by, two stages": (
         dpq.quantile_by,
@@ -52,6 +54,7 @@ RELEASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "count_by": (dpq.count_by, GROUPS),
     "sum_by": (dpq.sum_by, GROUPS),
     "mean_by, public clip": (dpq.mean_by, GROUPS | BOUNDS),
+    "var_by": (dpq.var_by, GROUPS | BOUNDS),
     "selected groups": (
         dpq.count_by,
         dict(by=KEYS, groups=None, epsilon=1.0, delta=1e-6),

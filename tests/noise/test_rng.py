@@ -294,6 +294,11 @@ RELEASES = {
     ),
     "sum": lambda: dpq_fast.sum(COLUMN, epsilon=1.0),
     "mean": lambda: dpq_fast.mean(COLUMN, epsilon=1.0),
+    "var": lambda: dpq_fast.var(COLUMN, epsilon=1.0),
+    "std": lambda: dpq_fast.std(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "var_by": lambda: dpq_fast.var_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "std_by": lambda: dpq_fast.std_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "sum, rho": lambda: dpq_fast.sum(COLUMN, rho=1.0),
     "agg_tree": lambda: dpq_fast.agg_tree(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
     "AggTree.of": lambda: dpq_fast.AggTree.of(
         COLUMN, rho=1.0, noise="gaussian", bounds=(0, 9), height=2, branching=3

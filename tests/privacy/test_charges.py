@@ -143,14 +143,16 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(q=[0.2, 0.6], rho=0.3, method="csmooth", public_by=True),
         dict(q=0.2, epsilon=0.7, delta=1e-6),
     ],
-    count_by=[dict(epsilon=0.7), dict(epsilon=0.7, public_by=True)],
+    count_by=[dict(epsilon=0.7), dict(epsilon=0.7, public_by=True), dict(rho=0.3), dict(rho=9.0)],
     **{
         name: [
             dict(epsilon=0.7),
             dict(epsilon=0.7, public_by=True, share=0.3),
             dict(epsilon=0.7, q=None, lower=0.0, upper=9.0),
+            dict(rho=0.3),
+            dict(rho=0.3, q=None, lower=0.0, upper=9.0, public_by=True),
         ]
-        for name in ("sum_by", "mean_by")
+        for name in ("sum_by", "mean_by", "var_by", "std_by")
     },
     two_stage=[
         dict(q=0.5, epsilon=0.7, expected_n=100),
@@ -173,7 +175,7 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(epsilon=0.7, delta=1e-6, method="gaussian", levels=3),
         dict(epsilon=0.7, delta=1e-6, method="smooth_gaussian", levels=3),
     ],
-    count=[dict(epsilon=0.7)],
+    count=[dict(epsilon=0.7), dict(rho=0.3), dict(rho=9.0)],
     select_keys=[dict(epsilon=0.7, delta=1e-6)],
 ) | {
     name: [
@@ -183,8 +185,11 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(epsilon=0.7, q=0.2, lower=None, upper=9.0),
         dict(epsilon=0.7, q=None, lower=-4.0, upper=8.0),
         dict(epsilon=0.7, method="ind_exp", lower=-4.0, upper=8.0),
+        dict(rho=0.3),
+        dict(rho=0.3, q=None, lower=-4.0, upper=8.0),
+        dict(rho=9.0, q=None, lower=-4.0, upper=8.0),
     ]
-    for name in ("sum", "mean")
+    for name in ("sum", "mean", "var", "std")
 }
 
 
@@ -354,11 +359,13 @@ REFERENCE: dict[str, dict[str, Any]] = dict(
     unbounded_quantile=dict(q=0.5, epsilon=1.0, lower=-10.0, upper=10.0),
     sum=dict(epsilon=1.0),
     mean=dict(epsilon=1.0),
+    var=dict(epsilon=1.0),
+    std=dict(rho=1.0),
     count=dict(epsilon=1.0),
     quantile_by=dict(by=[0, 0, 1], q=0.5, groups=[0, 1], epsilon=1.0, **BOUNDS),
     **{
         name: dict(by=[0, 0, 1], groups=[0, 1], epsilon=1.0)
-        for name in ("count_by", "sum_by", "mean_by")
+        for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")
     },
 )
 

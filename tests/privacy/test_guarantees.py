@@ -265,9 +265,13 @@ CALLS = {
     "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
+    "var": dict(epsilon=1.0),
+    "std": dict(epsilon=1.0),
     "count_by": dict(epsilon=1.0),
     "sum_by": dict(epsilon=1.0),
     "mean_by": dict(epsilon=1.0),
+    "var_by": dict(epsilon=1.0),
+    "std_by": dict(epsilon=1.0),
 }
 
 
