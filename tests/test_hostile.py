@@ -15,8 +15,8 @@ def test_hostile_calls():
 def test_hostile_calls_do_not_grow_the_process():
     hostile.calls(5_000, seed=2)  # caches of public facts fill
     before = hostile.resident()
-    assert hostile.calls(12_000, seed=3).other == {}
-    assert hostile.resident() - before < 2 * 2**20
+    assert hostile.calls(30_000, seed=3).other == {}
+    assert hostile.resident() - before < 5 * 2**20
 
 
 # Laws are certified, trees tuned, samples released again and again.
