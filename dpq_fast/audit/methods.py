@@ -102,10 +102,6 @@ class _Method(NamedTuple):
     takes_delta: bool = False
     paired: bool = False
 
-    def release(self, column: Any, *, rng: Any, **parameters: Any) -> Any:
-        """One output."""
-        return self.prepared(column, **parameters).run(rng=rng)
-
 
 def _of_row(row: Mechanism) -> _Method:
     """A row of the registry as an audit sees it."""

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,19 +159,24 @@ def estimate(
     one, other = (tuple(record_of(record) for record in data_set) for data_set in (x, x_neighbor))
     if isinstance(mechanism, str):
         name = _checks.check_choice("mechanism", mechanism, tuple(METHODS))
-        release, paired = METHODS[name].release, METHODS[name].paired
+        paired, prepared = METHODS[name].paired, METHODS[name].prepared
         if METHODS[name].takes_delta and parameters.get("rho") is None:
             parameters["delta"] = delta
         check_neighboring(one, other, parameters)
         if guarantee is None:
             guarantee = charged(METHODS[name], kind, parameters)
     else:
-        name, release, paired = getattr(mechanism, "__name__", "mechanism"), mechanism, False
-    generator = default_rng(rng)
-    drawn = [
-        [hashable(release(column, rng=generator, **parameters)) for _ in range(trials)]
-        for column in (column_of(data_set, kind, paired) for data_set in (one, other))
-    ]
+        name, paired = getattr(mechanism, "__name__", "mechanism"), False
+    generator, drawn = default_rng(rng), []
+    for data_set in (one, other):
+        column = column_of(data_set, kind, paired)
+        # all that is public is checked once
+        release = (
+            prepared(column, **parameters).run
+            if isinstance(mechanism, str)
+            else partial(mechanism, column, **parameters)
+        )
+        drawn.append([hashable(release(rng=generator)) for _ in range(trials)])
     miss = 1.0 - confidence
     if events is not None:
         if not len(events):
@@ -243,11 +249,14 @@ def _candidates(drawn: list[list[Any]], half: int) -> Iterator[_Event]:
     seen = [Counter(outs[:half]) for outs in drawn]
     often = {output for output, times in (seen[0] + seen[1]).items() if times > 1}
     ratio = {o: (seen[0][o] + 1) / (seen[1][o] + 1) for o in often}
+    ratios = np.array([[ratio.get(o, math.nan) for o in outs] for outs in drawn])
     for limit in sorted(set(ratio.values()))[:: max(1, len(set(ratio.values())) // THRESHOLDS)]:
         likelier = {o for o, r in ratio.items() if r >= limit}
         rarer = {o for o, r in ratio.items() if r <= limit}
-        for words, chosen in (("more", likelier), ("less", rarer)):
-            happened = np.array([[o in chosen for o in outs] for outs in drawn])
+        for words, chosen, happened in (
+            ("more", likelier, ratios >= limit),
+            ("less", rarer, ratios <= limit),
+        ):
             text = f"an output {words} often seen on x, by {limit:.3g}"
             if len(chosen) == 1:
                 text = f"output = {next(iter(chosen))!r}"

@@ -7,7 +7,7 @@ distribution is its knots, ascending, and what lies below each of them, from 0 t
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -89,8 +89,9 @@ def beyond(edge: int, end: int, scale: float, power: float) -> Shares:
 
 def only(points: list[int]) -> Shares:
     """The same for each of some points."""
+    ordered = sorted(points)
     knots = sorted({knot for point in points for knot in (point, point + 1)})
-    return {knot: sum(point < knot for point in points) / len(points) for knot in knots}
+    return {knot: bisect_left(ordered, knot) / len(points) for knot in knots}
 
 
 def mixed(parts: list[tuple[float, Shares]]) -> Shares:

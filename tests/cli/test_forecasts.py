@@ -54,7 +54,7 @@ def test_plan_json_holds_the_table():
 
 
 def test_plan_finds_the_epsilon_for_a_target():
-    options = ["--target", 0.5, "--unit", "value", "--over", "worst"]
+    options = ["--target", 0.5, "--unit", "value", "--over", "worst", "--method", "joint_exp"]
     text = planned(*options, "--guess", "uniform:0,100").stdout
     expected = dpq.plan(
         [0.25, 0.5, 0.75],
@@ -63,6 +63,7 @@ def test_plan_finds_the_epsilon_for_a_target():
         target=0.5,
         unit="value",
         over="worst",
+        method="joint_exp",
         guess=scipy.stats.uniform(0, 100),
     )
     assert f"Smallest epsilon for the target: {expected.needed:.3g}" in text
@@ -82,7 +83,7 @@ def test_plan_takes_lognormal_guesses():
         (["--epsilon", "a"], "epsilon must be numbers separated by commas, got 'a'"),
         (["--epsilon", "1", "--target", 1], "epsilon must be left out with a target"),
         (
-            ["--target", 1e-9, "--method", "agg_tree"],
+            ["--target", 1e-9, "--method", "agg_tree", "--guess", "uniform:0,100"],
             "target must be an error that some epsilon up to",
         ),
         (["--target", 1, "--unit", "value"], "guess or prior must be given for unit='value'"),

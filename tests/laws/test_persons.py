@@ -311,7 +311,7 @@ def test_medians_of_groups_are_drawn_from_that_law():
                 privacy_unit=ids,
                 rng=rng,
             ).values
-            for _ in range(4_000)
+            for _ in range(2_000)
         ]
     )
     spent = privacy.quantile_by.calibrate(0.5, epsilon=4.0, max_contributions=WEIGHT)

@@ -291,7 +291,7 @@ def test_release_of_a_frame_by_labels():
 
 
 def test_fast_and_reference_draw_alike_by_counts_of_persons():
-    x, ids = X[:60].tolist(), IDS[:60].tolist()
+    x, ids = X[:20].tolist(), IDS[:20].tolist()
     counts, most = reference.persons.counts_of(x, ids, 2)
     options = dict(epsilon=1.0, neighbors="add-remove") | PLACE
     held = dict(privacy_unit=np.array(ids), contributions=2)

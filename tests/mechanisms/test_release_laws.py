@@ -79,8 +79,9 @@ Law = dict[Hashable, float]
 Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]
 
 # A case makes so many draws that this times the budget, and every other law that it names, is
-# accepted at most so often.
-MORE, MISSED = 1.1, 1e-3
+# accepted at most so often. Where several clips hide what noise there is, that takes very many
+# draws for a tenth more of noise alone: a fifth is noticed there.
+MORE, MUCH_MORE, MISSED = 1.1, 1.2, 1e-3
 # Enough for the shape of a law, by a chi-square test.
 LEAST_DRAWS = 200
 
@@ -673,18 +674,20 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
 
 def two_stage_cases() -> Iterator[tuple[str, Case]]:
     """Of each kind of second stage; the pilot's answers are not told."""
-    points = np.array(RECORDS, dtype=float)
-    grid = dict(bounds=(0, POINTS - 1), resolution=1)
+    # at both ends, and budgets, as need about the fewest draws
+    at, records = 8, [0, 7, 7, 0, 0, 7, 0, 7]
+    points = np.array(records, dtype=float)
+    grid = dict(bounds=(0, at - 1), resolution=1)
     for name, q, epsilon, neighbors in (
-        ("one level", [0.75], 10.0, "add-remove"),
-        ("two levels", [0.25, 0.75], 5.0, "swap"),
+        ("one level", [0.75], 2.0, "add-remove"),
+        ("two levels", [0.25, 0.75], 4.0, "swap"),
     ):
-        public = dict(epsilon=epsilon, neighbors=neighbors, expected_n=len(RECORDS))
+        public = dict(epsilon=epsilon, neighbors=neighbors, expected_n=len(records))
 
         def of(factor: float, q: list[float] = q, public: dict[str, Any] = public) -> Law:
-            return stages.released(RECORDS, POINTS, q, factor, **public)
+            return stages.released(records, at, q, factor, **public)
 
-        options = dict(q=q, line=range(POINTS), single=(), **grid, **public)
+        options = dict(q=q, line=range(at), single=(), **grid, **public)
         yield (
             f"two_stage, {name}",
             Case(repeated(dpq.two_stage, points, **options), of, NO_BITS),
@@ -695,7 +698,7 @@ def two_stage_cases() -> Iterator[tuple[str, Case]]:
         of_group = public | dict(neighbors="add-remove")
 
         def grouped(factor: float, q: list[float] = q, own: dict[str, Any] = of_group) -> Law:
-            return stages.released(RECORDS, POINTS, q, factor, **own)
+            return stages.released(records, at, q, factor, **own)
 
         def draw(
             rng: np.random.Generator,
@@ -706,7 +709,7 @@ def two_stage_cases() -> Iterator[tuple[str, Case]]:
             answer = dpq.quantile_by(
                 x, by, groups=range(size), method="two_stage", rng=rng, **asked
             )
-            return runs_of(answer.values, range(POINTS))
+            return runs_of(answer.values, range(at))
 
         yield f"quantile_by, two stages, {name}", Case(draw, grouped, NO_BITS)
 
@@ -1699,7 +1702,7 @@ def two_clips_case() -> Case:
 def more_clip_cases() -> Iterator[tuple[str, Case]]:
     """Two clips, clips between bounds, means of private clips."""
     yield "sum, two private clips", two_clips_case()
-    epsilon = 8.0
+    epsilon = 16.0
     amounts = np.array([0, 2, 2, 5])
 
     # (2^i - 1) / 2^8, ended by `upper`: of 6 the largest part of 2^-10 that is a power of two
@@ -1726,7 +1729,7 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
                     MEANS, list(means(rng, size))
                 ).tolist(),
                 partial(mean_law, neighbors=neighbors, rows=amounts.size),
-                others=(mean_law(MORE, neighbors, 1.0, amounts.size),),
+                others=(mean_law(MUCH_MORE, neighbors, 1.0, amounts.size),),
             ),
         )
     yield "sum, clip by joint_exp", clip_case("joint_exp", 21.0, all_bits_case(ODD).law)
@@ -1778,14 +1781,14 @@ def more_clip_cases() -> Iterator[tuple[str, Case]]:
 
         yield (
             f"sum_by, private clip, {keys}",
-            Case(draw, sum_law, others=(sum_law(MORE, 1.0),)),  # the noise alone
+            Case(draw, sum_law, others=(sum_law(MUCH_MORE, 1.0),)),  # the noise alone
         )
         yield (
             f"mean_by, private clip, {keys}",
             Case(
                 partial(draw, release=dpq.mean_by),
                 partial(mean_law, neighbors=relation),
-                others=(mean_law(MORE, relation, 1.0),),
+                others=(mean_law(MUCH_MORE, relation, 1.0),),
             ),
         )
 
@@ -2199,17 +2202,19 @@ def interval_cases() -> Iterator[tuple[str, Case]]:
         keys = np.zeros(column.size, dtype=int)
         return dpq.quantile_by(column, keys, groups=[0], public_by=True, **options)[0]
 
-    middle, two = (np.concatenate((spread, np.repeat(at, 40))) for at in ([500.0], [250.0, 750.0]))
+    # so many ties, and budgets, as need about the fewest draws
+    middle = np.concatenate((spread, np.full(200, 500.0)))
+    two = np.concatenate((spread, np.repeat([250.0, 750.0], 40)))
     for name, release, column, options in (
-        ("one level", dpq.quantile, middle, dict(q=0.5, epsilon=3.0) | grid),
+        ("one level", dpq.quantile, middle, dict(q=0.5, epsilon=0.3) | grid),
         (
             "joint_exp",
             dpq.quantile,
             two,
             dict(q=[0.25, 0.75], epsilon=2.0, method="joint_exp") | grid,
         ),
-        ("by group", by_key, middle, dict(q=0.5, epsilon=3.0) | grid),
-        ("without bounds", dpq.unbounded_quantile, middle, dict(q=0.5, epsilon=0.3, beta=1.5)),
+        ("by group", by_key, middle, dict(q=0.5, epsilon=0.3) | grid),
+        ("without bounds", dpq.unbounded_quantile, middle, dict(q=0.5, epsilon=0.1, beta=1.5)),
     ):
         call = partial(release, column, confidence=0.9, **options)
 
@@ -2797,7 +2802,6 @@ BROKEN_LONGER: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         (
             "joint_exp, blocks of ranks, sorted",
             "joint_exp, blocks of ranks, counts",
-            "joint_exp, dither, blocks of ranks",
         ),
     ),
     "clips": (candidates, "Halting", searches_faster, ("sum, private clip",)),

@@ -62,7 +62,8 @@ def test_smaller_targets_need_more():
 
 
 def test_target_that_any_epsilon_reaches_has_the_least_one():
-    assert dpq.plan(0.5, n=100, bounds=(0, 1), target=1e6, releases=100).needed == LEAST_EPSILON
+    options = dict(n=100, bounds=(0, 120), guess=NORMAL, method="joint_exp", releases=100)
+    assert dpq.plan(0.5, target=1e6, **options).needed == LEAST_EPSILON
 
 
 GOOD = dict(n=100, bounds=(0, 10), epsilon=1.0)
@@ -79,7 +80,7 @@ BAD = [
     (dict(target=1.0), ValueError, "epsilon must be left out with a target"),
     (dict(epsilon=None, target=0), ValueError, "target must be positive and finite, got 0.0"),
     (
-        dict(epsilon=None, target=1e-9, n=1_000, method="agg_tree"),
+        dict(epsilon=None, target=1e-9, n=1_000, method="agg_tree", guess=NORMAL, bounds=(0, 120)),
         ValueError,
         "target must be an error that some epsilon up to 100 reaches, got 1e-09 where ",
     ),
