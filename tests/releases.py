@@ -187,7 +187,10 @@ NEEDED: dict[str, dict[str, Any]] = dict(
     above_threshold=dict(threshold=1.0),
     sparse_vector=dict(threshold=1.0),
     quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
-    **{name: dict(by=[0, 0, 1], groups=[0, 1]) for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")},
+    **{
+        name: dict(by=[0, 0, 1], groups=[0, 1])
+        for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")
+    },
     approx_quantiles=BOUNDS,
     **{
         name: BOUNDS for name in ("joint_exp", "ind_exp", "two_stage", "csmooth", "agg_tree", "cdf")
