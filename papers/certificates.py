@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from itertools import combinations, combinations_with_replacement, pairwise, product
+from itertools import combinations, combinations_with_replacement, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ Rates = tuple[Fraction, ...]
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 # By this part of a probability laws of floats may be off.
 TOLERANCE = 1e-12
+# Laws of floats are asked for some so many probabilities of a case: of every so many data sets.
+ASKED = 10_000
 
 
 # --- Data sets and neighbors
@@ -276,8 +278,8 @@ def search_both(q: Fraction, noise: str, x: DataSet, points: int, rates: Rates) 
     Outputs are 0, and a candidate beyond each point on either side of it.
     """
     zero = points // 2  # the points below are negative
-    ways = []
-    for sign, level, far in ((1, q, points - zero), (-1, 1 - q, zero)):
+    far, ways = points - zero, []
+    for sign, level in ((1, q), (-1, 1 - q)):
         placed = [sign * (each - zero + HALF) for each in x]
         gaps = (sum(each < i for each in placed) - level * len(x) for i in range(far + 1))
         law = halts(tuple(gaps), rates, noise)
@@ -300,7 +302,7 @@ def kept_keys(delta: Fraction, x: DataSet, points: int, rates: Rates) -> Law:
         keeps = p[x.count(key)]
         dropped = {kept: each * (1 - keeps) for kept, each in law.items()}
         law = dropped | {(*kept, key): each * keeps for kept, each in law.items()}
-    return (law,)
+    return ({kept: each for kept, each in law.items() if each},)
 
 
 # --- Dither
@@ -379,14 +381,18 @@ class Case:
         return replace(self, k=self.k * times, spread=spread, rates=rates)
 
 
+# What a case has beside its relation and size.
+Fields = dict[str, Any]
+
+
 def cases(points: int, most: int) -> list[Case]:
     """All that is certified, for data sets of a size."""
     families = (selections, joint, recursions, integers, trees, thresholds, searches, keys)
     return [
-        partial(case, points=points, most=most)()
+        Case(relation=relation, points=points, most=most, **fields)
         for family in families
         for relation in ("swap", "add-remove")
-        for case in family(relation, points, most)
+        for fields in family(relation, points, most)
     ]
 
 
@@ -394,36 +400,35 @@ def levels(q: Rates) -> str:
     return f"q = {', '.join(map(str, q))}"
 
 
-def selections(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def selections(relation: str, *size: int) -> Iterator[Fields]:
     """Rate e / 2Δ of each level's part e: the depth has Δ = 1, or max(q, 1 - q)."""
     source = {
         "swap": "Δ = 1 [S11; GJK21, Lemma 7]",
         "add-remove": "Δ = max(q, 1 − q): target and count move together",
     }[relation]
-    for q, k in (((HALF,), 4), ((QUARTER,), 24), ((QUARTER, HALF), 24)):
-        each = Fraction(k, len(q))
-        of = {"swap": lambda level: 1, "add-remove": lambda level: max(level, 1 - level)}[relation]
-        rates = tuple(each / (2 * of(level)) for level in q)
+    for q in ((HALF,), (QUARTER,), (QUARTER, HALF)):
+        sensitivities = [1 if relation == "swap" else max(level, 1 - level) for level in q]
+        each = 4 * max(sensitivities) * (1 if q[0] == HALF else 2)
+        rates = tuple(Fraction(each) / (2 * sensitivity) for sensitivity in sensitivities)
+        k = each * len(q)
         for selection, select in (
             ("exponential", exponential),
             ("permute-and-flip", permute_and_flip),
         ):
-            yield partial(
-                Case,
-                "ind_exp",
-                f"{selection}, {levels(q)}",
-                relation,
+            yield dict(
+                mechanism="ind_exp",
+                setting=f"{selection}, {levels(q)}",
                 k=Fraction(k),
                 rates=rates,
                 law=partial(ind_exp, select, q),
                 source=source,
                 options=dict(q=q, selection=selection),
                 spread=Fraction(k) if select is exponential else None,
-                tight=("range",) if select is exponential else (),
+                tight=("range",) if select is exponential else ("ratio",)[: 2 - len(q)],
             )
 
 
-def joint(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def joint(relation: str, *size: int) -> Iterator[Fields]:
     """Rate ε / 2Δ."""
     source = {
         "swap": "Δ = 2 [GJK21, Lemma 3]",
@@ -437,11 +442,9 @@ def joint(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
         gap = min(right - left for left, right in pairwise((Fraction(0), *q, Fraction(1))))
         sensitivity = 2 if relation == "swap" else 2 * (1 - gap)
         k = 2 * sensitivity * (1 if len(q) == 1 else 2)
-        yield partial(
-            Case,
-            "joint_exp",
-            levels(q) + dithered(bits),
-            relation,
+        yield dict(
+            mechanism="joint_exp",
+            setting=levels(q) + dithered(bits),
             k=Fraction(k),
             rates=(Fraction(k) / (2 * sensitivity),),
             law=partial(joint_exp, q),
@@ -457,7 +460,7 @@ def dithered(bits: int) -> str:
     return ("", ", 1 bit of dither", ", 2 bits of dither")[bits]
 
 
-def recursions(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def recursions(relation: str, *size: int) -> Iterator[Fields]:
     """Two depths, of ε/2 each; all parts aim at their middle.
 
     One record more or less changes one part of a depth, whose target moves: 2 max(1/2, 1/2) times
@@ -473,11 +476,9 @@ def recursions(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
         *(((QUARTER, HALF), bits) for bits in (0, 1, 2)),
         *(((QUARTER, HALF, 3 * QUARTER), bits) for bits in (0, 1)),
     ):
-        yield partial(
-            Case,
-            "approx_quantiles",
-            levels(q) + dithered(bits),
-            relation,
+        yield dict(
+            mechanism="approx_quantiles",
+            setting=levels(q) + dithered(bits),
             k=k,
             rates=(rate,) * len(q),
             law=partial(approx_quantiles, q),
@@ -487,19 +488,17 @@ def recursions(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
         )
 
 
-def integers(relation: str, points: int, most: int) -> Iterator[Callable[..., Case]]:
+def integers(relation: str, points: int, most: int) -> Iterator[Fields]:
     """Counts, sums and means: the rates of their integers are shares of ε over what they change."""
     swap, width = relation == "swap", points - 1
 
     def case(
         name: str, setting: str, of: Callable, unit: int, rates: Sequence, source: str, **options
-    ) -> Callable[..., Case]:
+    ) -> Fields:
         centers = list(zip(*(of(x) for x in data_sets(points, most)), strict=True))
-        return partial(
-            Case,
-            name,
-            setting,
-            relation,
+        return dict(
+            mechanism=name,
+            setting=setting,
             k=Fraction(unit),
             rates=tuple(map(Fraction, rates)),
             law=partial(noisy, of, [(min(each), max(each)) for each in centers]),
@@ -509,7 +508,7 @@ def integers(relation: str, points: int, most: int) -> Iterator[Callable[..., Ca
             options=options,
         )
 
-    yield case("count", "", lambda x: (len(x),), 3, [3], "one record")
+    yield case("count", "records", lambda x: (len(x),), 3, [3], "one record")
     for low in (0, -2, 1):
         high = low + width
         for left_out in (True, False) if swap else (True,):
@@ -552,16 +551,16 @@ def integers(relation: str, points: int, most: int) -> Iterator[Callable[..., Ca
             )
 
 
-def trees(relation: str, points: int, most: int) -> Iterator[Callable[..., Case]]:
+def trees(relation: str, points: int, most: int) -> Iterator[Fields]:
     """A record is in one node of each of h levels; a replaced one in two."""
     reached = {"swap": 2, "add-remove": 1}[relation]
     for height, branching in ((1, points), (2, 2), (2, 3)):
+        if branching ** (height - 1) >= points:
+            continue  # a level less is enough
         size = sum(branching**level for level in range(1, height + 1))
-        yield partial(
-            Case,
-            "agg_tree",
-            f"height {height}, branching {branching}",
-            relation,
+        yield dict(
+            mechanism="agg_tree",
+            setting=f"height {height}, branching {branching}",
             k=Fraction(reached * height),
             rates=(Fraction(1),) * size,
             law=partial(noisy, partial(nodes, height, branching, points), [(0, most)] * size),
@@ -575,16 +574,14 @@ def trees(relation: str, points: int, most: int) -> Iterator[Callable[..., Case]
 HALTING = {"exponential": (2, 1), "laplace": (3, 2), "gumbel": (1, 1)}
 
 
-def thresholds(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def thresholds(relation: str, *size: int) -> Iterator[Fields]:
     """Counts of points: one record moves two of them, up and down, or one."""
     for noise, (first, second) in HALTING.items():
         whole = Fraction(first + 2 * second)
         monotonic = relation == "add-remove"
-        yield partial(
-            Case,
-            "above_threshold",
-            f"{noise} noise",
-            relation,
+        yield dict(
+            mechanism="above_threshold",
+            setting=f"{noise} noise",
             k=whole - second if monotonic else whole,
             rates=(Fraction(first), Fraction(second)),
             law=partial(above_threshold, noise),
@@ -592,12 +589,11 @@ def thresholds(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
             if monotonic
             else "ε₁ + 2ε₂ [Dur23, Lemmas 3.1 and 3.2]",
             options=dict(noise=noise, monotonic=monotonic),
-            left_out=True,
             spread=whole if monotonic else None,
         )
 
 
-def searches(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def searches(relation: str, *size: int) -> Iterator[Fields]:
     """Thresholds at q n, which moves with the number of records."""
     for way, q, noise in (
         *(("up", HALF, noise) for noise in HALTING),
@@ -620,11 +616,9 @@ def searches(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
         elif relation == "add-remove":
             k, spread = max(more, less), more + less
             source = "max{(1 − q)ε₁, qε₁ + ε₂} [Dur23, Lemma B.1]"
-        yield partial(
-            Case,
-            "unbounded_quantile",
-            f"{way}, {noise} noise, {levels((q,))}",
-            relation,
+        yield dict(
+            mechanism="unbounded_quantile",
+            setting=f"{way}, {noise} noise, {levels((q,))}",
             k=k,
             rates=(first, second),
             law=partial(search_both if way == "both" else search, level, noise),
@@ -634,15 +628,13 @@ def searches(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
         )
 
 
-def keys(relation: str, *size: int) -> Iterator[Callable[..., Case]]:
+def keys(relation: str, *size: int) -> Iterator[Fields]:
     """Rates that add up to ε where two keys change, and are both ε where one does."""
     for k, delta in ((5, Fraction(1, 64)), (5, Fraction(1, 4096))):
         rates = (Fraction(3), Fraction(2)) if relation == "swap" else (Fraction(5),) * 2
-        yield partial(
-            Case,
-            "select_keys",
-            f"δ = {delta}",
-            relation,
+        yield dict(
+            mechanism="select_keys",
+            setting=f"δ = {delta}",
             k=Fraction(k),
             rates=rates,
             law=partial(kept_keys, delta),
@@ -774,7 +766,8 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
 
     Here alone the library is imported. Its laws are asked for with its own arguments: epsilon is
     k ln 2 as a float64 number, and its rates are its own. Of mechanisms with dither the laws given
-    the dither are compared. The reference draws the noise of integers, and has no law of it.
+    the dither are compared, and of more than `ASKED` probabilities those of every so many data
+    sets. The reference draws the noise of integers, and has no law of it.
     """
     sys.path.append(str(ROOT))  # behind what is installed, as for `papers/run.py`
     import numpy as np
@@ -788,6 +781,8 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
     from dpq_fast.reference.key_selection import UNIT, keep_probabilities
     from dpq_fast.reference.lattice import Lattice
 
+    size = sum(len(table) for law in laws.given.values() for table in law)
+    given = dict(islice(laws.given.items(), 0, None, 1 + size // ASKED))
     public = dict(epsilon=float(case.k) * math.log(2.0), neighbors=case.relation)
     points, options = case.points << case.bits, dict(case.options)
     if "q" in options:
@@ -806,14 +801,12 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
     def on_lattice(library: Any) -> float:
         law_of = getattr(library, f"{case.mechanism}_law")
         form = public | dict(bounds=(0, points - 1), resolution=1, dither=False) | options
-        return max(
-            of_law(law_of(column(x), **form), table, list) for x, (table,) in laws.given.items()
-        )
+        return max(of_law(law_of(column(x), **form), table, list) for x, (table,) in given.items())
 
     def halting(library: Any) -> float:
         first, second = (float(rate) * math.log(2.0) for rate in case.rates)
         worst, seen = 0.0, set()
-        for x, (table,) in laws.given.items():
+        for x, (table,) in given.items():
             queries = tuple(x.count(point) for point in range(points))
             if queries in seen:
                 continue
@@ -828,28 +821,26 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
         form = public | dict(q=options["q"], noise=options["noise"])
         if options["noise"] != "gumbel":
             form["split"] = split
-        far = 2.0**200  # so that few candidates are left below the largest float64 number
         if way == "both":
             zero = points // 2
-            steps = max(zero, points - zero)
-            form |= dict(lower=None, upper=None, beta=2.0 ** (1023 // steps))
-            beta = form["beta"]
+            beta = 2.0 ** (1023 // (points - zero))  # few are left below the largest float64
+            form |= dict(lower=None, upper=None, beta=beta)
             at = [
                 math.copysign(beta ** abs(i - zero + 0.5), i - zero + 0.5) / 2.0
                 for i in range(points)
             ]
             value = lambda o: math.copysign(beta ** abs(o) - 1.0, o) if o else 0.0  # noqa: E731
         elif way == "down":
-            far = 2.0 ** (1023 // (points - 1))
-            form |= dict(lower=None, upper=0.0, beta=far)
-            at = [-(far**i - 1.0) for i in range(points)]
+            beta = 2.0 ** (1023 // (points - 1))
+            form |= dict(lower=None, upper=0.0, beta=beta)
+            at = [-(beta**i - 1.0) for i in range(points)]
             value = at.__getitem__
         else:
             at = [2.0**i - 1.0 for i in range(points)]
             form |= dict(lower=0.0, upper=at[-1], beta=2.0)
             value = at.__getitem__
         worst = 0.0
-        for x, (table,) in laws.given.items():
+        for x, (table,) in given.items():
             law = library.unbounded_quantile_law(np.array([at[each] for each in x]), **form)
             found = [[value(o)] for o in table]
             worst = max(
@@ -860,6 +851,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
 
     def integers() -> float:
         shift, tables = options.pop("low", 0), METHODS[case.mechanism].tables
+        # all of them: outputs beyond what these add up to are put together
         columns = [column(x) + shift for x in laws.given]
         form = dict(public)
         if case.mechanism != "count":
@@ -881,7 +873,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
         scale = privacy.agg_tree.calibrate(**public, **shape).noise.scale
         inside = np.arange(case.most + 1)
         worst = 0.0
-        for x, law in laws.given.items():
+        for x, law in given.items():
             for center, table in zip(counts_of(x), law, strict=True):
                 found = discrete_laplace_log_prob(inside - center, scale).tolist()
                 worst = max(worst, *(off(found[y], table[y]) for y in inside.tolist()))
@@ -910,7 +902,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
         spent = privacy.key_selection.calibrate(delta=float(case.delta), **public)
         plain = [p / UNIT for p in keep_probabilities(spent, case.most)]
         worst = worst_of_reference = 0.0
-        for x, (table,) in laws.given.items():
+        for x, (table,) in given.items():
             numbers = {key: x.count(key) for key in sorted(set(x))}
             law = KeysLaw(list(numbers), np.array(list(numbers.values()), dtype=np.int64), spent)
             worst = max(worst, of_law(law, table, list))
@@ -932,3 +924,158 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
     if case.mechanism == "select_keys":
         return keeping()
     return integers(), None
+
+
+# --- The command, and the page
+
+
+FULL, QUICK = (6, 5), (4, 3)
+
+
+def log2(number: Fraction) -> float:
+    return math.log2(number.numerator) - math.log2(number.denominator)
+
+
+def entry(case: Case, found: Found) -> dict[str, Any]:
+    """What is kept of a case: exact numbers as they are written."""
+    return {
+        "mechanism": case.mechanism,
+        "relation": case.relation,
+        "setting": case.setting,
+        "source": case.source,
+        "k": str(case.k),
+        "pairs": found.pairs,
+        "probabilities": found.probabilities,
+        "ratio": str(found.ratio),
+        "range": None if case.spread is None else str(found.spread),
+        "range of": None if case.spread is None else str(case.spread),
+        "delta": str(found.delta) if case.delta else None,
+        "delta of": str(case.delta) if case.delta else None,
+        "holds": found.holds(case),
+        "attained": found.attained(case),
+        "library": found.library and float(f"{found.library:.1e}"),
+        "reference": found.reference and float(f"{found.reference:.1e}"),
+    }
+
+
+def measured(size: tuple[int, int], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """All cases of a size, each told when it is done."""
+    entries = []
+    for case in cases(*size):
+        found, laws = certify(case)
+        library, reference = compared(case, laws)
+        entries.append(entry(case, found._replace(library=library, reference=reference)))
+        tell(entries[-1])
+    points, most = size
+    return {
+        "points": points,
+        "most": most,
+        "data_sets": len(data_sets(points, most)),
+        "cases": entries,
+    }
+
+
+def exact(number: str, most: str | None = None, attained: bool = False) -> str:
+    """A number, by its power of two unless it is short, and what it is at most."""
+    if number == "inf":
+        return "∞"
+    value = Fraction(number)
+    exponent = log2(value) if value else 0.0
+    shown = str(value) if len(number) <= 12 else f"2^{math.floor(exponent * 1e4) / 1e4:.4f}"
+    if value != 1 and power(Fraction(round(exponent))) == value:
+        shown = f"2^{round(exponent)}"
+    if most is None:
+        return shown
+    return f"{shown}, attained" if attained else f"{shown} of {most}"
+
+
+def cells(each: dict[str, Any]) -> list[str]:
+    """What is shown of a case."""
+    of_ratio = None if each["delta"] else f"2^{each['k']}"
+    spread, delta = "", ""
+    if each["range"]:
+        spread = exact(each["range"], f"2^{each['range of']}", "range" in each["attained"])
+    if each["delta"]:
+        delta = exact(each["delta"], each["delta of"], "delta" in each["attained"])
+    return [
+        each["relation"],
+        each["setting"],
+        each["source"],
+        f"{each['pairs']:,}",
+        f"{each['probabilities']:,}",
+        exact(each["ratio"], of_ratio, "ratio" in each["attained"]),
+        spread or delta,
+        *("" if each[by] is None else f"{each[by]:.0e}" for by in ("library", "reference")),
+    ]
+
+
+TITLES = (
+    "relation",
+    "setting",
+    "rates by",
+    "pairs",
+    "probabilities",
+    "largest ratio",
+    "range, or δ",
+    "library",
+    "reference",
+)
+
+
+def summary(results: dict[str, Any]) -> str:
+    """The whole in a few sentences."""
+    entries = results["cases"]
+    worst = [max(each[by] or 0.0 for each in entries) for by in ("library", "reference")]
+    held = sum(each["holds"] for each in entries)
+    return (
+        f"{results['data_sets']:,} data sets of up to {results['most']} records on "
+        f"{results['points']} points; {len(entries)} cases, "
+        f"{sum(each['pairs'] for each in entries):,} pairs of neighbors, "
+        f"{sum(each['probabilities'] for each in entries):,} probabilities. "
+        f"{'All' if held == len(entries) else held} cases hold exactly. "
+        f"The library's laws are within {worst[0]:.0e} of each probability, the reference's "
+        f"within {worst[1]:.0e}."
+    )
+
+
+def written(document: str, results: dict[str, Any]) -> str:
+    """The page with these results between its marks."""
+    parts = [summary(results)]
+    for mechanism in dict.fromkeys(each["mechanism"] for each in results["cases"]):
+        rows = [cells(each) for each in results["cases"] if each["mechanism"] == mechanism]
+        lines = [" | ".join(row) for row in (TITLES, ["---"] * len(TITLES), *rows)]
+        parts.append("\n".join([f"### `{mechanism}`", "", *(f"| {line} |" for line in lines)]))
+    before, rest = document.split(BEGIN)
+    return "\n\n".join([before + BEGIN, *parts, END + rest.split(END)[1]])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer records, on fewer points")
+    parser.add_argument("--write", action="store_true", help="keep the results, for the page")
+    options = parser.parse_args()
+    if options.quick and options.write:
+        parser.error("what is written is the full form")
+    start = time.perf_counter()
+
+    def tell(each: dict[str, Any]) -> None:
+        relation, setting, _, *others = cells(each)
+        wrong = "" if each["holds"] else "  DOES NOT HOLD"
+        print(
+            f"{each['mechanism']}, {setting}, {relation}: {' | '.join(others)}{wrong}", flush=True
+        )
+        print(f"    largest ratio {each['ratio']}, attained: {', '.join(each['attained']) or 'no'}")
+
+    print(" | ".join(TITLES[3:]))
+    results = measured(QUICK if options.quick else FULL, tell)
+    print(f"\n{summary(results)} {time.perf_counter() - start:.0f} seconds.")
+    if options.write:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        PAGE.write_text(written(PAGE.read_text("utf-8"), results), "utf-8")
+    if not all(each["holds"] for each in results["cases"]):
+        sys.exit("a case does not hold")
+
+
+if __name__ == "__main__":
+    main()
