@@ -22,10 +22,11 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from itertools import combinations, combinations_with_replacement, islice, pairwise, product
+from itertools import combinations, combinations_with_replacement, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,8 +43,9 @@ Rates = tuple[Fraction, ...]
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 # By this part of a probability laws of floats may be off.
 TOLERANCE = 1e-12
-# Laws of floats are asked for some so many probabilities of a case: of every so many data sets.
-ASKED = 10_000
+# Laws of floats are asked for some so many probabilities of a case, of every so many data sets;
+# those of the reference, which is slow, for fewer.
+ASKED, ASKED_OF_REFERENCE = 10_000, 1_000
 
 
 # --- Data sets and neighbors
@@ -452,7 +454,7 @@ def joint(relation: str, *size: int) -> Iterator[Fields]:
             options=dict(q=q),
             bits=bits,
             spread=Fraction(k),
-            tight=() if bits else ("range",),
+            tight=("range",),
         )
 
 
@@ -766,8 +768,8 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
 
     Here alone the library is imported. Its laws are asked for with its own arguments: epsilon is
     k ln 2 as a float64 number, and its rates are its own. Of mechanisms with dither the laws given
-    the dither are compared, and of more than `ASKED` probabilities those of every so many data
-    sets. The reference draws the noise of integers, and has no law of it.
+    the dither are compared; of many probabilities those of every so many data sets. The reference
+    draws the noise of integers, and has no law of it.
     """
     sys.path.append(str(ROOT))  # behind what is installed, as for `papers/run.py`
     import numpy as np
@@ -782,7 +784,11 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
     from dpq_fast.reference.lattice import Lattice
 
     size = sum(len(table) for law in laws.given.values() for table in law)
-    given = dict(islice(laws.given.items(), 0, None, 1 + size // ASKED))
+
+    def given(library: Any) -> list[tuple[DataSet, Law]]:
+        asked = ASKED if library is dpq_fast else ASKED_OF_REFERENCE
+        return list(laws.given.items())[:: 1 + size // asked]
+
     public = dict(epsilon=float(case.k) * math.log(2.0), neighbors=case.relation)
     points, options = case.points << case.bits, dict(case.options)
     if "q" in options:
@@ -801,12 +807,12 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
     def on_lattice(library: Any) -> float:
         law_of = getattr(library, f"{case.mechanism}_law")
         form = public | dict(bounds=(0, points - 1), resolution=1, dither=False) | options
-        return max(of_law(law_of(column(x), **form), table, list) for x, (table,) in given.items())
+        return max(of_law(law_of(column(x), **form), table, list) for x, (table,) in given(library))
 
     def halting(library: Any) -> float:
         first, second = (float(rate) * math.log(2.0) for rate in case.rates)
         worst, seen = 0.0, set()
-        for x, (table,) in given.items():
+        for x, (table,) in given(library):
             queries = tuple(x.count(point) for point in range(points))
             if queries in seen:
                 continue
@@ -840,7 +846,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
             form |= dict(lower=0.0, upper=at[-1], beta=2.0)
             value = at.__getitem__
         worst = 0.0
-        for x, (table,) in given.items():
+        for x, (table,) in given(library):
             law = library.unbounded_quantile_law(np.array([at[each] for each in x]), **form)
             found = [[value(o)] for o in table]
             worst = max(
@@ -873,7 +879,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
         scale = privacy.agg_tree.calibrate(**public, **shape).noise.scale
         inside = np.arange(case.most + 1)
         worst = 0.0
-        for x, law in given.items():
+        for x, law in laws.given.items():
             for center, table in zip(counts_of(x), law, strict=True):
                 found = discrete_laplace_log_prob(inside - center, scale).tolist()
                 worst = max(worst, *(off(found[y], table[y]) for y in inside.tolist()))
@@ -902,7 +908,7 @@ def compared(case: Case, laws: Laws) -> tuple[float, float | None]:
         spent = privacy.key_selection.calibrate(delta=float(case.delta), **public)
         plain = [p / UNIT for p in keep_probabilities(spent, case.most)]
         worst = worst_of_reference = 0.0
-        for x, (table,) in given.items():
+        for x, (table,) in laws.given.items():
             numbers = {key: x.count(key) for key in sorted(set(x))}
             law = KeysLaw(list(numbers), np.array(list(numbers.values()), dtype=np.int64), spent)
             worst = max(worst, of_law(law, table, list))
@@ -958,14 +964,23 @@ def entry(case: Case, found: Found) -> dict[str, Any]:
     }
 
 
-def measured(size: tuple[int, int], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def certified(size: tuple[int, int], index: int) -> dict[str, Any]:
+    """One case, enumerated and compared."""
+    case = cases(*size)[index]
+    found, laws = certify(case)
+    library, reference = compared(case, laws)
+    return entry(case, found._replace(library=library, reference=reference))
+
+
+def measured(
+    size: tuple[int, int], tell: Callable[[dict[str, Any]], None], workers: int
+) -> dict[str, Any]:
     """All cases of a size, each told when it is done."""
     entries = []
-    for case in cases(*size):
-        found, laws = certify(case)
-        library, reference = compared(case, laws)
-        entries.append(entry(case, found._replace(library=library, reference=reference)))
-        tell(entries[-1])
+    with ProcessPoolExecutor(workers) as pool:
+        for each in pool.map(partial(certified, size), range(len(cases(*size)))):
+            tell(each)
+            entries.append(each)
     points, most = size
     return {
         "points": points,
@@ -1053,6 +1068,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer records, on fewer points")
     parser.add_argument("--write", action="store_true", help="keep the results, for the page")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args()
     if options.quick and options.write:
         parser.error("what is written is the full form")
@@ -1067,7 +1083,7 @@ def main() -> None:
         print(f"    largest ratio {each['ratio']}, attained: {', '.join(each['attained']) or 'no'}")
 
     print(" | ".join(TITLES[3:]))
-    results = measured(QUICK if options.quick else FULL, tell)
+    results = measured(QUICK if options.quick else FULL, tell, options.workers)
     print(f"\n{summary(results)} {time.perf_counter() - start:.0f} seconds.")
     if options.write:
         RESULTS.parent.mkdir(exist_ok=True)
