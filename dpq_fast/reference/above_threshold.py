@@ -20,6 +20,9 @@ from dpq_fast.privacy.above_threshold import Calibration
 from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.race import uniform
 
+# Beyond, `quad` could miss what is left of a power.
+MOST_POWER = 8.0
+
 
 def draw_noise(noise: str, rate: float, rng: np.random.Generator) -> float:
     """One draw of Noise(1/rate), with full relative precision near 0 and in the tails."""
@@ -98,11 +101,18 @@ class AboveThresholdLaw:
         return total / len(signs)
 
     def _between(self, low: float, high: float, sign: float, k: int | None) -> float:
-        """The part of the integral that lies between two bends."""
+        """The part of the integral that lies between two bends.
 
-        def given(v: float) -> float:
-            return self._given(-sign * math.log(v) / self.rate1, k)
+        In terms of a root of v, of which the probabilities of queries are polynomials: `quad` loses
+        digits to roots at 0.
+        """
+        power = min(max(1.0, self.rate1 / self.rate2), MOST_POWER)
 
+        def given(root: float) -> float:
+            z = -sign * power * math.log(root) / self.rate1
+            return power * root ** (power - 1.0) * self._given(z, k)
+
+        low, high = low ** (1.0 / power), high ** (1.0 / power)
         if high - low < 1e-9 * high:  # too short for `quad`, and straight
             return (high - low) * given((low + high) / 2.0)
         integral: float = quad(given, low, high, epsabs=0.0, epsrel=1e-12, limit=500)[0]
