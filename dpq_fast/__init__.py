@@ -17,6 +17,7 @@ from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quanti
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
 from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.histogram import histogram, value_counts
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
@@ -56,6 +57,7 @@ __all__ = [
     "count_by",
     "csmooth",
     "describe",
+    "histogram",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
@@ -85,6 +87,7 @@ __all__ = [
     "two_stage_law",
     "unbounded_quantile",
     "unbounded_quantile_law",
+    "value_counts",
     "var",
     "var_by",
 ]

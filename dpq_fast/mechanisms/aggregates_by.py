@@ -133,7 +133,7 @@ class _Rows:
         return Prepared(calibration, draw, self._name)
 
 
-def _noisy(
+def noisy_integers(
     totals: NDArray[Any], scale: Fraction, rng: np.random.Generator, gaussian: bool
 ) -> NDArray[Any]:
     """Each integer with noise of its own."""
@@ -281,7 +281,7 @@ def count_by(
     scale, gaussian = each.scale, each.gaussian
 
     def answer(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
-        numbers = _noisy(read.sums(NUMBERS)[1], scale, rng, gaussian)
+        numbers = noisy_integers(read.sums(NUMBERS)[1], scale, rng, gaussian)
         if request is None:
             return (numbers,)
         beside = noise_tails.margin(scale, request.miss, gaussian)
@@ -381,7 +381,7 @@ def _clipped(
         totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
         if name == "sum_by":
             scale = each.each.sum_scale(common.first, common.last, omits)
-            points = _noisy(totals, scale, rng, gaussian)
+            points = noisy_integers(totals, scale, rng, gaussian)
             if request is None:
                 return (_decoded(common, points),)
             beside = noise_tails.margin(scale, request.miss, gaussian)
@@ -390,7 +390,7 @@ def _clipped(
         mean = clipping.mean(common, omits, None)
         pair = mean.pair(totals, numbers)
         first, second = (
-            _noisy(p, s, rng, gaussian) for p, s in zip(pair, mean.scales, strict=True)
+            noisy_integers(p, s, rng, gaussian) for p, s in zip(pair, mean.scales, strict=True)
         )
         values = _means(mean, first, second)
         if request is None:

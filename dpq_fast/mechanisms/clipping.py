@@ -82,7 +82,7 @@ class Clip:
         exponent = math.frexp(max(abs(low), abs(high)))[1]  # both below 2^exponent
         # the reciprocal of anything smaller could overflow
         finest = 2.0 ** max(exponent - (REACH.bit_length() - 1), -1022)
-        if widest is not None:  # two points are for rounding outwards
+        if widest is not None and low < high:  # two points are for rounding outwards
             apart = math.frexp(high / (widest - 2) - low / (widest - 2))[1]
             finest = max(finest, math.ldexp(1.0, max(apart, -1022)))
         step = finest if resolution is None else resolution

@@ -70,7 +70,7 @@ class Clip(NamedTuple):
         """
         exponent = math.frexp(max(abs(low), abs(high)))[1]  # of the power of two above both
         finest = 2.0 ** max(exponent - REACH_BITS, -1022)
-        if widest is not None:
+        if widest is not None and low < high:
             apart = math.frexp(high / (widest - 2) - low / (widest - 2))[1]
             finest = max(finest, 2.0 ** max(apart, -1022))
         step = finest if resolution is None else resolution
@@ -275,8 +275,7 @@ class Mean(NamedTuple):
         """Two integers with their noise."""
         kind = self.calibration.gaussian
         one, other = (
-            value + _noise(scale, rng, kind)
-            for value, scale in zip(pair, self.scales, strict=True)
+            value + _noise(scale, rng, kind) for value, scale in zip(pair, self.scales, strict=True)
         )
         return one, other
 
@@ -407,8 +406,8 @@ def count(
 
     Parameters
     ----------
-    x, epsilon, rho, neighbors, max_contributions, accountant, rng, counts, nan_policy, confidence, \
-covers
+    x, epsilon, rho, neighbors, max_contributions, accountant, rng, counts, nan_policy, \
+confidence, covers
         As in `dpq_fast.count`.
 
     Returns

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ import dpq_fast as dpq
 from dpq_fast import privacy, reference
 from dpq_fast.data.persons import WEIGHT
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms import spread
+from dpq_fast.mechanisms import aggregates, spread
 from dpq_fast.mechanisms.clipping import Clip, Clipping
-from dpq_fast.mechanisms.spread import WIDEST, Moments, Spread, twice_of
+from dpq_fast.mechanisms.spread import WIDEST, Moments, Spread
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 
 NAN = math.nan
@@ -76,7 +76,7 @@ def test_a_clip_whose_integers_are_squared_is_no_wider(low, width, resolution):
     assert abs(clip.first) <= 2**31 and abs(clip.last) <= 2**31
     narrow = Clip.of(low, low + width, resolution)
     assert clip.step >= narrow.step
-    if resolution is None and clip.step > narrow.step:  # as fine as may be
+    if resolution is None and clip.step > narrow.step > 2.0**-1022:  # as fine as may be
         assert clip.width >= WIDEST // 8
 
 
@@ -116,7 +116,7 @@ def test_center_and_squares_cost_their_parts(relation, missing, few):
         made = replace(made, parts=(0.0, epsilon))
     points = [0, 1, 2, 3, *([None] if missing else [])]
     worst: Counter[str] = Counter()
-    for one, two in neighbors_of(relation, points):
+    for one, two in neighbors_of(relation, points, 3):
         both = moments_of(one), moments_of(two)
         if not few:
             center = replace(made, parts=(0.3, 0.4)).center()
@@ -133,8 +133,8 @@ def test_center_and_squares_cost_their_parts(relation, missing, few):
                 share = steps[0].epsilon / 0.4
                 worst["squares"] = max(worst["squares"], loss(*pairs, mean.scales) / share)
     assert worst["squares"] <= Fraction(0.4) * (1 + Fraction(1, 10**12))
-    # about the mean of four records no one is as far as the clip is wide
-    assert worst["squares"] >= 0.4 * (0.7 if few else 0.999)
+    # about the mean of three records no one is as far as the clip is wide
+    assert worst["squares"] >= 0.4 * (0.66 if few else 0.999)
     if not few:
         assert 0.999 * 0.3 <= worst["center"] <= Fraction(0.3)
 
@@ -189,15 +189,13 @@ def law_of_direct(x, epsilon, nan_policy):
 
 @pytest.mark.parametrize("budget", [1.0, 1.1])
 def test_small_variances_follow_their_law_and_refuse_a_tenth_more(budget):
-    x, n_draws = [0.0, 1.0, 3.0], 40_000
+    x, n_draws = [0.0, 1.0, 3.0], 16_000
     rng = np.random.Generator(np.random.PCG64(2))
     form = dict(bounds=(0, 3), resolution=1, nan_policy="raise", rng=rng)
     drawn = np.array([dpq.var(x, epsilon=8.0 * budget, **form) for _ in range(n_draws)])
     value, chance = law_of_direct([0, 1, 3], 8.0, "raise")
     edges = np.array([-1.0, 0.0, 0.4, 0.8, 1.2, 1.55, 1.8, 2.1, 2.249, 9.0])
-    expected = np.array(
-        [chance[(value > a) & (value <= b)].sum() for a, b in zip(edges, edges[1:], strict=False)]
-    )
+    expected = np.array([chance[(value > a) & (value <= b)].sum() for a, b in pairwise(edges)])
     found = np.histogram(drawn, np.nextafter(edges, 9.0))[0]
     p = stats.chisquare(found, expected / expected.sum() * n_draws).pvalue
     assert (p > 1e-6) == (budget == 1.0)
@@ -215,25 +213,35 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_releases_are_those_of_the_reference(name):
-    options = dict(epsilon=2.0, confidence=0.8) | CALLS[name]
+    options = dict(epsilon=2.0) | CALLS[name]
     x = options.pop("x")
-    draws = {}
+    draws = []
     for side, seed in ((dpq, 3), (reference, 4)):
         rng = np.random.Generator(np.random.PCG64(seed))
-        found = [side.var(x, rng=rng, **options) for _ in range(500)]
-        draws[side] = np.array([(e.value, e.low, e.high) for e in found]).T
-    for one, two in zip(*draws.values(), strict=True):
-        assert stats.ks_2samp(one, two).pvalue > 1e-6
-    value, low, high = draws[dpq]
-    assert (low <= value).all() and (value <= high).all() and (low >= 0.0).all()
+        draws.append(
+            [side.var(x, rng=rng, **options) for _ in range(200 if name == "clip" else 400)]
+        )
+    assert stats.ks_2samp(*draws).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["few", "center", "add-remove", "rho", "pilot"])
+def test_intervals_are_those_of_the_reference(name, monkeypatch):
+    """Around the same noise, which is none."""
+    for module in (aggregates, reference.aggregates):
+        for drawn in ("discrete_laplace", "discrete_gaussian"):
+            monkeypatch.setattr(module, drawn, lambda scale, rng: 0)
+    options = dict(epsilon=2.0, confidence=0.8) | CALLS[name]
+    x = options.pop("x")
+    one, two = (side.std(x, rng=1, **options) for side in (dpq, reference))
+    assert one.low <= one.value < one.high
+    for part in ("value", "low", "high"):
+        assert getattr(one, part) == pytest.approx(getattr(two, part), rel=1e-9)
 
 
 # --- Answers
 
 
 def test_a_variance_without_noise_is_that_of_numpy(monkeypatch):
-    from dpq_fast.mechanisms import aggregates
-
     monkeypatch.setattr(aggregates, "discrete_laplace", lambda scale, rng: 0)
     monkeypatch.setattr(spread.Found, "_beside", lambda self: Fraction(0))
     rng = np.random.default_rng(1)
@@ -320,7 +328,7 @@ def test_durations_have_a_standard_deviation_and_no_variance():
     options = dict(epsilon=5.0, rng=1, bounds=(np.timedelta64(0, "h"), np.timedelta64(10, "h")))
     found = dpq.std(hours, **options)
     assert abs(found / np.timedelta64(1, "s") - hours.astype(float).std() * 3600) < 200
-    with pytest.raises(TypeError, match=r"^var must be of numbers"):
+    with pytest.raises(TypeError, match=r"must be a real number, got timedelta64$"):
         dpq.var(hours, **options)
 
 
