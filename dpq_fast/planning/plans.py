@@ -104,6 +104,8 @@ class Plan(Packed, byte=7):
             for name in ("ranks", "values", "least")
         }
         plan = cls(**parts | errors)
+        if plan.ranks is None and plan.values is None:
+            raise ValueError("errors must be in ranks, or in the unit of the data")
         numbers = [plan.epsilon, plan.uncertainty, *first_of(plan)]
         numbers += [each for made in errors.values() for each in made or ()]
         columns = [*numbers, plan.method, plan.chosen, plan.n]

@@ -304,8 +304,8 @@ class _Reader:
     def _array(self, dtype: str, shape: list[int], *items: Any) -> NDArray[Any]:
         if dtype == "O":
             return objects(map(self.part, items)).reshape(shape)
-        if not _DTYPES.fullmatch(dtype) or items:
-            raise ValueError("arrays must be of types that are written")
+        if not _DTYPES.fullmatch(dtype) or items or min(shape, default=0) < 0:
+            raise ValueError("arrays must be of types and shapes that are written")
         found: NDArray[Any] = np.ndarray(shape, dtype, self.rest)  # no larger than what there is
         self.rest = self.rest[found.nbytes :]
         if found.dtype.kind == "b":
