@@ -17,7 +17,7 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
-from dpq_fast.data.persons import WEIGHTS
+from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
@@ -31,8 +31,8 @@ from dpq_fast.released.estimate import Estimate
 from dpq_fast.released.packing import Packed, check_unit
 from dpq_fast.released.tree_counts import sums
 
-# Records of a part, and all its weights of persons, are no more.
-MOST_COUNTED = 2.0**62
+# Records of a part are no more.
+MOST_COUNTED = 2.0**53
 
 
 @in_our_words
@@ -169,6 +169,8 @@ class PartialTree(Packed, byte=2):
                 f"x must be of records for a tree of a part, got a {type(x).__name__} of persons, "
                 "who may have records in others"
             )
+        if isinstance(counts, Persons):  # whose leaves would hold parts of records
+            raise ValueError(f"counts must be whole numbers for a tree of a part, got {counts!r}")
         x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
         _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
         points = None if lattice is None else lattice.points
