@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import with_further
+from dpq_fast._arguments import in_our_words, with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.persons import WEIGHTS, Persons, parts_of
 from dpq_fast.data.public_keys import Groups
@@ -45,6 +45,7 @@ from dpq_fast.released.groups import GroupAnswers
 BULK = 2**50
 
 
+@in_our_words
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupValues(GroupAnswers, byte=6):
     """Private counts, sums or means by group; a mapping from key to answer.

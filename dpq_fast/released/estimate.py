@@ -97,8 +97,9 @@ class Estimate(Packed, byte=4):
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Estimate:
         found = cls(**parts)
-        if len({np.shape(part) for part in found}) > 1 or not 0.0 < found.confidence < 1.0:
-            raise ValueError("low and high must be of the shape of value")
+        np.asarray(found)  # of one shape and kind
+        if not 0.0 < found.confidence < 1.0:
+            raise ValueError("confidence must lie strictly between 0 and 1")
         return found
 
     def __iter__(self) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.keys import INTERVALS, PERIODS, comparable, kind_of
 from dpq_fast.released.estimate import Estimate, in_json, plain
 from dpq_fast.released.packing import Packed
@@ -186,6 +187,7 @@ class GroupAnswers(Packed):
         return pandas, pandas.MultiIndex.from_tuples(keys, names=self.names or None)
 
 
+@in_our_words
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupQuantiles(GroupAnswers, byte=5):
     """Private quantiles by group, in the order of `groups`; a mapping from key to answer.

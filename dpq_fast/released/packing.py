@@ -40,15 +40,15 @@ MAGIC, VERSION = b"\x89dpq", 1
 _HEAD, _CHECKSUM = struct.Struct("<4sBBQ"), struct.Struct("<I")
 # Arrays whose bytes are written as they are; of objects each is a part.
 _DTYPES = re.compile(
-    r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d*|<[mM]8(?:\[\d*(?:[YMWDhms]|ms|us|ns)\])?"
+    r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9]\d*|<[mM]8\[\d*(?:[YMWDhms]|ms|us|ns)\]"
 )
 # Integers of a greater noise are beyond 64 bits.
 _LARGEST_SCALE = 2**63
 _MICROSECOND = datetime.timedelta(microseconds=1)
 # What bytes that `to_bytes` did not give may lead to.
 _DAMAGE = (
-    *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError),
-    ValueError,
+    *(ArithmeticError, AttributeError, LookupError, NotImplementedError, OSError),
+    *(RecursionError, TypeError, ValueError),
 )
 
 Made = TypeVar("Made", bound="Packed")
@@ -246,7 +246,7 @@ def _taken_apart(part: Any) -> tuple[Any, ...]:
     if isinstance(part, datetime.date):
         return "date", part.toordinal()
     if isinstance(part, datetime.time) and part.tzinfo is None:
-        return "clock", part.isoformat()
+        return "clock", (datetime.datetime.combine(EPOCH, part) - EPOCH) // _MICROSECOND
     pandas = kind_of_pandas(type(part))
     if pandas == PERIODS:
         return "period", part.ordinal, part.freqstr
@@ -330,12 +330,13 @@ def _lattice(low: float, high: float, step: float, bits: int, firsts: Any, each:
     knots = np.append(firsts, lattice.points)
     widths = np.diff(knots)
     whole = knots.dtype == each.dtype == np.int64 and widths.shape == each.shape
-    # sums of 64 bits do not overflow then
     if not whole or knots[0] != 0 or min(widths.min(), each.min()) < 1:
         raise ValueError("masses must be those of all points")
-    if float(widths.astype(np.float64) @ each.astype(np.float64)) > 2.0 * TOTAL:
+    masses = Masses(knots, each)
+    rounded = widths.astype(np.float64) @ each.astype(np.float64)  # where 64 bits overflow
+    if max(rounded / 2.0, masses.total) > TOTAL:
         raise ValueError("masses must be at most 2^53 in all")
-    return dataclasses.replace(lattice, bits=bits, masses=Masses(knots, each))
+    return dataclasses.replace(lattice, bits=bits, masses=masses)
 
 
 def _unit(kind: str, origin: int, step: int, zone: Any, library: str, tick: str) -> Unit:
@@ -397,7 +398,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "length": lambda microseconds: microseconds * _MICROSECOND,
     "datetime": _datetime,
     "date": datetime.date.fromordinal,
-    "clock": datetime.time.fromisoformat,
+    "clock": lambda microseconds: (EPOCH + microseconds * _MICROSECOND).time(),
     "period": _period,
     "interval": _interval,
 }
