@@ -123,6 +123,8 @@ class Packed:
             If `data` are no bytes.
         ValueError
             If they are of another class or a newer version, cut off or damaged.
+        ImportError
+            If a part is of pandas, and pandas is not installed.
         """
         parts = unpacked(cls._byte, cls.__name__, Packed._kinds, data)
         try:
