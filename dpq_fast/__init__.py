@@ -12,7 +12,14 @@ from dpq_fast.data.weights import Weights
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import PartialTree, agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, std, sum, var
-from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
+from dpq_fast.mechanisms.aggregates_by import (
+    GroupValues,
+    count_by,
+    mean_by,
+    std_by,
+    sum_by,
+    var_by,
+)
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
@@ -30,6 +37,7 @@ from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee
 from dpq_fast.released.agg_tree import AggTree
 from dpq_fast.released.cdf import CDF
 from dpq_fast.released.estimate import Estimate
+from dpq_fast.released.groups import GroupQuantiles
 
 if TYPE_CHECKING:
     from dpq_fast import audit, plots, reference
@@ -40,6 +48,8 @@ __all__ = [
     "AggTree",
     "BudgetExceeded",
     "Estimate",
+    "GroupQuantiles",
+    "GroupValues",
     "Guarantee",
     "PartialTree",
     "Plan",

@@ -21,6 +21,7 @@ import sys
 import time
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +44,7 @@ from dpq_fast.data.sample import Reader
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.packing import Packed
 
 NUMBERS = (
     0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 5e-324, 1e300, 1.7976931348623157e308, math.inf, -math.inf,
@@ -108,6 +110,17 @@ RECORDS = np.random.default_rng(0).normal(0.0, 5.0, size=60)
 PARTIAL = dpq.PartialTree.of(RECORDS, bounds=BOUNDS, height=2, branching=4)
 TREE = PARTIAL.release(epsilon=1.0, rng=0)
 CURVE = dpq.cdf(RECORDS, epsilon=1.0, bounds=BOUNDS, bins=16, rng=0)
+BY = dict(groups=[False, True], epsilon=1.0, rng=0)
+# What becomes bytes.
+SENT: dict[str, Packed] = {
+    "AggTree": TREE,
+    "PartialTree": PARTIAL,
+    "CDF": CURVE,
+    "Estimate": dpq.Estimate(1.0, 0.5, 2.0, 0.9, "sample"),
+    "GroupQuantiles": dpq.quantile_by(RECORDS, RECORDS > 0.0, 0.5, bounds=BOUNDS, **BY),
+    "GroupValues": dpq.count_by(RECORDS, RECORDS > 0.0, **BY),
+    "Plan": dpq.plan_mean(n=20, epsilon=1.0, bounds=BOUNDS, releases=100),
+}
 QUERIES = dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0)
 LATTICE = dict(bounds=BOUNDS, resolution=0.5, dither=False)
 # Whose methods are called.
@@ -162,6 +175,10 @@ LEFT_OUT = (
         "Estimate.to_dict": "no arguments",
         "Estimate.to_frame": "no arguments",
         "Estimate.to_json": "no arguments",
+        "GroupQuantiles": "an answer",
+        "GroupQuantiles.to_pandas": "no arguments",
+        "GroupValues": "an answer",
+        "GroupValues.to_pandas": "no arguments",
         "privacy.kept_groups.calibrate": "what releases share: it takes what was checked",
         "privacy.parallel.Part": "an answer",
         "privacy.quantile_by.PartCalibration": "an answer",
@@ -178,6 +195,11 @@ LEFT_OUT = (
         f"privacy.{name}.Calibration": "an answer"
         for name, member in vars(privacy).items()
         if hasattr(member, "Calibration")
+    }
+    | {f"{name}.to_bytes": "no arguments" for name in SENT}
+    | {
+        f"Weights.{name}": "what releases share"
+        for name in ("rows_at_most", "weights_beside", "column")
     }
     | {"privacy.two_stage.Design": "an answer"}
     | {
@@ -221,7 +243,7 @@ USUAL: dict[str, Any] = dict(
     lo=-1.0, hi=[2.0, 3.0], level=0.9, monotone=True, other=COLUMN, o=[-1.0, 2.0],
     nodes=[np.arange(4), np.arange(16)], p=[0.0, 0.5, 1.0], total=30, most=40, lattice=None,
     source=lambda: iter([[1.0, 2.0], [3.0]]), connection=None, column=None, progress=Checked(False),
-    points=Checked(np.arange(3)), outputs=LEVELS,
+    weights=COLUMN, max_weight=3.0, points=Checked(np.arange(3)), outputs=LEVELS,
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
     may_have_missing=True, aside=3, step=None, rows=1_500, t=0.5, squared=2.0, given={},
@@ -340,6 +362,7 @@ OWN: dict[str, dict[str, Any]] = {
     "PartialTree.release": dict(noise="geometric"),
     "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None, edges=None),
     "CDF.cdf": dict(x=[-1.0, 2.0]),
+    **{f"{name}.from_bytes": dict(data=made.to_bytes()) for name, made in SENT.items()},
     "CDF.accuracy": dict(beta=0.1),
     "cdf": dict(method="binary_tree", bins=16, aggregate=False),
     "cdf, agg_tree": dict(method="agg_tree", height=2, branching=4),
@@ -487,7 +510,8 @@ def public(name: str, value: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
     elif inspect.isclass(value):
         yield name, value
         owner = INSTANCES.get(name, value)
-        for key in vars(value):
+        sent = vars(Packed) if issubclass(value, Packed) else ()
+        for key in dict.fromkeys((*vars(value), *sent)):
             if not key.startswith("_") and callable(getattr(value, key)):
                 yield f"{name}.{key}", getattr(owner, key)
     elif callable(value):
@@ -605,6 +629,8 @@ def column(rng: np.random.Generator) -> Any:
 
 def argument(rng: np.random.Generator, usual: Any) -> Any:
     """A hostile argument in place of the usual one."""
+    if isinstance(usual, bytes) and rng.random() < 0.7:
+        return changed(rng, usual)
     kinds = (
         lambda: NUMBERS[rng.integers(len(NUMBERS))],
         lambda: NUMBERS[rng.integers(len(NUMBERS))],
@@ -616,6 +642,16 @@ def argument(rng: np.random.Generator, usual: Any) -> Any:
         lambda: column(rng),
     )
     return kinds[rng.integers(len(kinds))]()
+
+
+def changed(rng: np.random.Generator, usual: bytes) -> bytes:
+    """Bytes that are cut off, or with others in a few places; most with a checksum that fits."""
+    data = bytearray(usual[: int(rng.integers(len(usual) + 1)) if rng.random() < 0.2 else None])
+    for at in rng.integers(len(data), size=int(rng.integers(4)) if data else 0).tolist():
+        data[at] = int(rng.integers(256))
+    if rng.random() < 0.8:
+        data[-4:] = zlib.crc32(data[:-4]).to_bytes(4, "little")
+    return bytes(data)
 
 
 def usual_value(

@@ -39,6 +39,7 @@ UPWARD = {
     ("privacy/__init__.py", "mechanisms"),
     ("released/agg_tree.py", "mechanisms"),
     ("released/cdf.py", "plots"),
+    ("released/cdf.py", "mechanisms"),
     ("planning/plans.py", "plots"),
 }
 

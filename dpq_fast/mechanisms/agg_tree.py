@@ -17,7 +17,7 @@ from dpq_fast._arguments import in_our_words
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves
-from dpq_fast.data.persons import WEIGHTS
+from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
@@ -28,12 +28,18 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation
 from dpq_fast.released.agg_tree import AggTree
 from dpq_fast.released.estimate import Estimate
+from dpq_fast.released.packing import Packed, check_unit
 from dpq_fast.released.tree_counts import sums
+
+# Records of a part are no more.
+MOST_COUNTED = 2.0**53
 
 
 @in_our_words
-class PartialTree:
+class PartialTree(Packed, byte=2):
     """Exact counts of a tree's leaves, not noised: private, to be merged and then released once.
+
+    It may be sent to where others are, as bytes (`to_bytes`) or pickled: either is private, too.
 
     Attributes
     ----------
@@ -80,6 +86,47 @@ class PartialTree:
         shape = dict(height=self.height, branching=self.branching)
         return shown(self, **placement(self.bounds, self.lattice, self.unit), **shape)
 
+    def _parts(self) -> dict[str, Any]:
+        names = "bounds", "height", "branching", "lattice", "unit"
+        public = {name: getattr(self, name) for name in names}
+        return public | dict(n_is_public=self._n_is_public, leaves=self._leaves)
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> PartialTree:
+        tree = cls(**parts)
+        check_unit(tree.unit)
+        _checks.check_flag("n_is_public", tree._n_is_public)
+        lattice, leaves = tree.lattice, tree._leaves
+        if _checks.check_bounds(tree.bounds) != tree.bounds or (
+            lattice is not None and (lattice.low, lattice.high) != tree.bounds
+        ):
+            raise ValueError("bounds must be those of the lattice")
+        shape = tree.height, tree.branching
+        if _checks.check_tree(*shape, None if lattice is None else lattice.points) != shape:
+            raise ValueError("trees must have no more leaves than it takes")
+        if leaves.dtype != np.int64 or leaves.shape != (tree.branching**tree.height,):
+            raise ValueError("leaves must be integers of 64 bits, one for each leaf")
+        if (leaves < 0).any() or float(leaves.sum(dtype=np.float64)) > MOST_COUNTED:
+            raise ValueError("leaves must be counts")
+        return tree
+
+    def to_bytes(self) -> bytes:
+        """The tree as bytes, to be merged elsewhere. **Not for release**: they are private.
+
+        Returns
+        -------
+        bytes
+            For `PartialTree.from_bytes`. Equal on every platform.
+
+        Notes
+        -----
+        They hold the exact counts of all leaves, as plain numbers, and so does a pickle. Send and
+        keep them as you would the records: encrypted, and seen by nobody who may not see those.
+        Nothing is charged for them, and no noise is in them; `release` of what they are merged
+        into is what is released.
+        """
+        return super().to_bytes()
+
     @classmethod
     @in_our_words
     def of(
@@ -122,6 +169,8 @@ class PartialTree:
                 f"x must be of records for a tree of a part, got a {type(x).__name__} of persons, "
                 "who may have records in others"
             )
+        if isinstance(counts, Persons):  # whose leaves would hold parts of records
+            raise ValueError(f"counts must be whole numbers for a tree of a part, got {counts!r}")
         x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
         _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
         points = None if lattice is None else lattice.points

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._arguments import with_further
+from dpq_fast._arguments import in_our_words, with_further
 from dpq_fast._prepared import Prepared, releases
 from dpq_fast.data.persons import WEIGHTS, Persons, parts_of
 from dpq_fast.data.public_keys import Groups
@@ -45,8 +45,9 @@ from dpq_fast.released.groups import GroupAnswers
 BULK = 2**50
 
 
+@in_our_words
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupValues(GroupAnswers):
+class GroupValues(GroupAnswers, byte=6):
     """Private counts, sums or means by group; a mapping from key to answer.
 
     Attributes
@@ -61,6 +62,16 @@ class GroupValues(GroupAnswers):
         As in `Estimate`; None without intervals.
     names : tuple
         What the columns of keys are called, if they are those of a frame.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> made = dpq.count_by([3, 5, 9], ["a", "b", "a"], groups=["a", "b"], epsilon=1.0)
+    >>> made.groups.tolist(), sorted(made.to_dict())
+    (['a', 'b'], ['a', 'b'])
+    >>> again = dpq.GroupValues.from_bytes(made.to_bytes())
+    >>> bool((again.values == made.values).all())
+    True
     """
 
     groups: NDArray[Any]

@@ -117,29 +117,47 @@ def _ranges_of_sums(noise: CountNoise, bins: int, public: bool) -> NDArray[np.fl
     return _simulated(bins, noise_of)
 
 
-def _units_below(tree: AggTree) -> NDArray[np.float64]:
-    """Units of the numbers below the edges of leaves."""
-    places = tree._leaves.places
+def _units_below(
+    noise: CountNoise, height: int, branching: int, held: int, public: bool, aggregate: bool
+) -> NDArray[np.float64]:
+    """Units of the same numbers, which are those of any tree of this shape."""
+    nodes = [np.zeros(branching**depth) for depth in range(1, height + 1)]
+    total = 0 if public else None
+    tree = AggTree(nodes, (0.0, float(nodes[-1].size)), noise, total=total, aggregate=aggregate)
+    places = np.append(np.arange(held, dtype=np.float64), nodes[-1].size)
     return tree._units(np.zeros(places.size), places)
+
+
+def _noise_of_tree(
+    noise: CountNoise, height: int, branching: int, held: int, public: bool, aggregate: bool
+) -> CumulativeNoise:
+    """Noise of the same numbers, by `_below`.
+
+    Notes
+    -----
+    The weights of the draws in an estimate are at most 1. Without aggregation they are 1. With it,
+    those of least squares have the least sum of squares, while those on the path to a leaf add up
+    to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes that is
+    harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays in [0, 1],
+    and a weight is the difference of two of its values.
+    """
+    _checks.check_tree(height, branching, None)
+    if not 0 < _checks.check_count("held", held) <= branching**height:
+        raise ValueError("held must be a number of leaves")
+    facts = noise, height, branching, held, bool(public), bool(aggregate)
+    ranges = functools.partial(_ranges_of_tree, *facts)
+    units = functools.partial(_units_below, *facts)
+    return CumulativeNoise(noise, units, not aggregate, 0.0, ranges, ("tree", *facts))
 
 
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     leaves = tree._leaves
     places = leaves.places
     below = _below(tree)[places.astype(np.int64)]
-
-    # The weights of the draws in an estimate are at most 1. Without aggregation they are 1. With
-    # it, those of least squares have the least sum of squares, while those on the path to a leaf
-    # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
-    # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
-    # in [0, 1], and a weight is the difference of two of its values.
     noise = None
     if exact_noise:
         shape = tree.height, tree.branching, leaves.size
-        known = tree.total_known, tree._aggregate
-        ranges = functools.partial(_ranges_of_tree, tree.noise, *shape, *known)
-        units = functools.partial(_units_below, tree)
-        noise = CumulativeNoise(tree.noise, units, not tree._aggregate, 0.0, ranges)
+        noise = _noise_of_tree(tree.noise, *shape, tree.total_known, tree._aggregate)
     return _of_counts(leaves, np.arange(places.size), below, tree.total_known, noise)
 
 
@@ -191,9 +209,10 @@ def _noise_of_sums(noise: CountNoise, bins: int, public: bool) -> CumulativeNois
     In units of the largest weight of a draw.
     """
     one = type(noise)(noise.scale * Fraction(float(weights_of(bins)[0])))
-    units = functools.partial(_units_of_sums, bins, public)
-    ranges = functools.partial(_ranges_of_sums, noise, bins, public)
-    return CumulativeNoise(one, units, False, 0.0, ranges)
+    facts = bins, bool(public)
+    units = functools.partial(_units_of_sums, *facts)
+    ranges = functools.partial(_ranges_of_sums, noise, *facts)
+    return CumulativeNoise(one, units, False, 0.0, ranges, ("sums", noise, *facts))
 
 
 def _units_of_sums(bins: int, public: bool) -> NDArray[np.float64]:
@@ -234,9 +253,7 @@ def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: An
             _from_above(noisy_counts, [1.0] * len(runs), split, total),
         )
     )
-    ranges = functools.partial(_ranges_of_halves, noise, depth, public)
-    units = functools.partial(_units_above, depth, public)
-    error = CumulativeNoise(noise, units, False, 0.0, ranges)
+    error = _noise_of_halves(noise, depth, public)
     leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
     return _of_counts(leaves, np.array(edges), below, public, error, above)
 
@@ -297,6 +314,23 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
         tent = 1.0 - np.abs(2.0 * share - 1.0)
         units += tent * tent / 2.0
     return units
+
+
+def _noise_of_halves(noise: CountNoise, depth: int, public: bool) -> CumulativeNoise:
+    """Noise of the numbers below all edges that can be reached, by `_from_above`."""
+    _checks.check_tree(depth, 2, None)
+    facts = depth, bool(public)
+    units = functools.partial(_units_above, *facts)
+    ranges = functools.partial(_ranges_of_halves, noise, *facts)
+    return CumulativeNoise(noise, units, False, 0.0, ranges, ("halves", noise, *facts))
+
+
+# By their names in the bytes of a `CDF`.
+NOISES: dict[str, Callable[..., CumulativeNoise]] = {
+    "tree": _noise_of_tree,
+    "sums": _noise_of_sums,
+    "halves": _noise_of_halves,
+}
 
 
 def _noise_above(

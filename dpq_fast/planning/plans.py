@@ -13,6 +13,7 @@ from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.planning.shapes import SHAPES
 from dpq_fast.planning.words import digits
+from dpq_fast.released.packing import Packed
 
 # Rows of a table that is printed, and characters of a line below it.
 MOST_PRINTED, MOST_WIDE = 60, 79
@@ -38,7 +39,7 @@ class Errors(NamedTuple):
 
 @in_our_words
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Packed, byte=7):
     """Predicted errors of releases: a row for each epsilon, method and group. See `plan`.
 
     Attributes
@@ -95,6 +96,28 @@ class Plan:
     needed: float | None = None
     least: Errors | None = None
     shape: NDArray[np.str_] | None = None
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Plan:
+        errors = {
+            name: None if parts[name] is None else Errors(*parts[name])
+            for name in ("ranks", "values", "least")
+        }
+        plan = cls(**parts | errors)
+        if plan.ranks is None and plan.values is None:
+            raise ValueError("errors must be in ranks, or in the unit of the data")
+        numbers = [plan.epsilon, plan.uncertainty, *first_of(plan)]
+        numbers += [each for made in errors.values() for each in made or ()]
+        columns = [*numbers, plan.method, plan.chosen, plan.n]
+        columns += [column for column in (plan.group, plan.shape) if column is not None]
+        if {column.shape for column in columns} != {(len(plan),)}:
+            raise ValueError("columns must have an entry for each row")
+        kinds = [column.dtype.kind for column in (plan.method, plan.chosen, plan.n, *numbers)]
+        if kinds != [*"Ubi", *"f" * len(numbers)] or not isinstance(plan.title, str):
+            raise ValueError("columns must be of the types that a plan has")
+        if not (0.0 < plan.level < 1.0 and (plan.needed is None or plan.needed > 0.0)):
+            raise ValueError("level must lie strictly between 0 and 1, and needed be positive")
+        return plan
 
     def __len__(self) -> int:
         """Number of rows."""

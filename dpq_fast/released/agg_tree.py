@@ -27,6 +27,7 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import KINDS, POPULATION, sampled_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.released.packing import Packed, check_unit
 from dpq_fast.released.tree_counts import (
     from_below,
     inner_stops,
@@ -41,7 +42,7 @@ MAX_GENERATED, MOST_TRIED = 2**28, 4
 
 
 @in_our_words
-class AggTree:
+class AggTree(Packed, byte=1):
     r"""A released tree: noisy counts of equal bins at several scales, with known noise.
 
     Make one with `AggTree.of` or `PartialTree.release`. It is not private any more, and can be
@@ -178,6 +179,31 @@ class AggTree:
         noise = f"{type(self.noise).__name__}(scale={float(self.noise.scale):.6g})"
         public = placement(self.bounds, self.lattice, self.unit)
         return shown(self, **public, **shape, noise=noise, aggregate=self._aggregate)
+
+    def _parts(self) -> dict[str, Any]:
+        return dict(
+            nodes=self.nodes,
+            bounds=self.bounds,
+            noise=self.noise,
+            total=int(self._counted) if self.total_known else None,
+            most=self._most,
+            aggregate=self._aggregate,
+            lattice=self.lattice,
+            unit=self.unit,
+            parts=self.parts,
+            max_contributions=self.most,
+        )
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> AggTree:
+        later = {name: parts.pop(name) for name in ("unit", "parts", "max_contributions")}
+        tree = cls(**parts)
+        if not all(np.isfinite(level).all() for level in tree.nodes):
+            raise ValueError("nodes must be finite")
+        tree.unit = check_unit(later["unit"])
+        tree.parts = _checks.check_count("parts", later["parts"])
+        tree.most = _checks.check_max_contributions(later["max_contributions"])
+        return tree
 
     @staticmethod
     @releases(INSTANTS, DURATIONS)

@@ -19,6 +19,7 @@ from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.units import Unit, in_unit, real_points
 from dpq_fast.noise.counts import CountNoise, Geometric
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.released.packing import Packed, check_unit
 
 # How rarely what was simulated may mislead.
 CHANCE = 1e-6
@@ -43,6 +44,9 @@ class CumulativeNoise(NamedTuple):
         this noise: seen in the release.
     ranges : callable, optional
         ``ranges()`` gives simulated ranges of the noise, from 0 at the first point, ascending.
+    made_of : tuple, default ()
+        What it is made of, all public: its name in `dpq_fast.mechanisms.cdf.NOISES`, and what that
+        takes. Without it, it cannot become bytes.
     """
 
     noise: CountNoise
@@ -50,6 +54,7 @@ class CumulativeNoise(NamedTuple):
     plain: bool
     apart: float = 0.0
     ranges: Callable[[], NDArray[np.float64]] | None = None
+    made_of: tuple[Any, ...] = ()
 
     def span(self, beta: float) -> float:
         r"""No difference of two numbers in use is farther off, with probability 1 - beta or more.
@@ -123,11 +128,11 @@ class CumulativeNoise(NamedTuple):
 
 
 @in_our_words
-class CDF:
+class CDF(Packed, byte=3):
     r"""A released distribution function: it rises from 0 to 1.
 
-    Made by `cdf`. It is not private any more, and can be asked as often as you like, copied and
-    pickled.
+    Made by `cdf`. It is not private any more, and can be asked as often as you like, copied,
+    pickled and sent (`to_bytes`).
 
     On a lattice it is a step function, as that of records on lattice points is: continuous from
     the right, and constant but for steps at the points. The points above ``x[k - 1]`` and up to
@@ -216,6 +221,36 @@ class CDF:
         if not np.isin(self.edges, self.x).all():
             raise ValueError("edges must be some of x")
         self._noise = noise
+
+    def _parts(self) -> dict[str, Any]:
+        noise = self._noise
+        if noise is not None and not noise.made_of:
+            raise TypeError("noise must be that of a release to become bytes")
+        return dict(
+            x=self.x,
+            p=self.p,
+            total=self.total,
+            noise=None if noise is None else (noise.apart, *noise.made_of),
+            lattice=self.lattice,
+            edges=None if self.edges is self.x else self.edges,
+            unit=self.unit,
+            parts=self.parts,
+        )
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> CDF:
+        from dpq_fast.mechanisms.cdf import NOISES  # which are known by name
+
+        later = {name: parts.pop(name) for name in ("unit", "parts")}
+        if parts["noise"] is not None:
+            apart, name, *made_of = parts["noise"]
+            parts["noise"] = NOISES[name](*made_of)._replace(apart=apart)
+            if not (math.isfinite(apart) and isinstance(parts["noise"].noise, CountNoise)):
+                raise ValueError("noise must be of counts, and finite")
+        curve = cls(**parts)
+        curve.unit = check_unit(later["unit"])
+        curve.parts = _checks.check_count("parts", later["parts"])
+        return curve
 
     def of_parts(self, parts: int) -> CDF:
         """The same where so many of what was counted are one: numbers are those of persons."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.privacy.intervals import Request
+from dpq_fast.released.packing import Packed
 
 
 def _shown(part: Any) -> str:
@@ -44,7 +45,7 @@ def in_json(data: Any) -> Any:
 
 @in_our_words
 @dataclass(frozen=True)  # with slots a new attribute is a TypeError, which others do not expect
-class Estimate:
+class Estimate(Packed, byte=4):
     """A private answer and an interval around it.
 
     ``np.asarray(estimate)`` has value, low and high along a last axis of 3, and so does unpacking:
@@ -92,6 +93,14 @@ class Estimate:
         if np.ndim(value) == 0:
             low, high = float(low), float(high)
         return cls(value, low, high, request.confidence, request.covers)
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Estimate:
+        found = cls(**parts)
+        np.asarray(found)  # of one shape and kind
+        if not 0.0 < found.confidence < 1.0:
+            raise ValueError("confidence must lie strictly between 0 and 1")
+        return found
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.value, self.low, self.high))

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._arguments import in_our_words
 from dpq_fast.data.keys import INTERVALS, PERIODS, comparable, kind_of
 from dpq_fast.released.estimate import Estimate, in_json, plain
+from dpq_fast.released.packing import Packed
 
 # Groups whose answers are printed.
 MOST_PRINTED = 20
 
 
-class GroupAnswers:
+class GroupAnswers(Packed):
     """Answers by group, in the order of `groups`; a mapping from key to answer.
 
     But for `values`, which is the array of the answers.
@@ -32,6 +34,20 @@ class GroupAnswers:
     confidence: float | None
     covers: str | None
     names: tuple[Any, ...]
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Any:
+        found = super()._of_parts(parts)
+        shape = (found.groups.size, *np.shape(getattr(found, "q", 0.0)))
+        answers = [found.values, *(end for end in (found.low, found.high) if end is not None)]
+        asked = {end is None for end in (found.low, found.high, found.confidence, found.covers)}
+        if found.groups.ndim != 1 or len(asked) > 1 or {each.shape for each in answers} != {shape}:
+            raise ValueError("groups must have an answer each, all with an interval or none")
+        if found.confidence is not None and not 0.0 < found.confidence < 1.0:
+            raise ValueError("confidence must lie strictly between 0 and 1")
+        if not (isinstance(found.names, tuple) and len(found._place) <= len(found)):
+            raise ValueError("names must be a tuple, and groups what can be looked up")
+        return found
 
     def __len__(self) -> int:
         """Number of groups."""
@@ -171,8 +187,9 @@ class GroupAnswers:
         return pandas, pandas.MultiIndex.from_tuples(keys, names=self.names or None)
 
 
+@in_our_words
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupQuantiles(GroupAnswers):
+class GroupQuantiles(GroupAnswers, byte=5):
     """Private quantiles by group, in the order of `groups`; a mapping from key to answer.
 
     Attributes
@@ -190,6 +207,17 @@ class GroupQuantiles(GroupAnswers):
         As in `Estimate`; None without intervals.
     names : tuple
         What the columns of keys are called, if they are those of a frame.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> place = dict(groups=["a", "b"], epsilon=1.0, bounds=(0, 9))
+    >>> made = dpq.quantile_by([3, 5, 9], ["a", "b", "a"], 0.5, **place)
+    >>> made.groups.tolist(), sorted(made.to_dict())
+    (['a', 'b'], ['a', 'b'])
+    >>> again = dpq.GroupQuantiles.from_bytes(made.to_bytes())
+    >>> bool((again.values == made.values).all())
+    True
     """
 
     groups: NDArray[Any]

@@ -393,6 +393,15 @@ def test_which_of_equal_records_stay_goes_by_their_groups(groups):
     assert plain(found) == plain(again)
 
 
+def test_no_part_of_a_weight_is_taken_for_a_record():
+    """A tree of a part counts records: its noise is for one, and not for the 2^20 parts of one."""
+    weights = dpq.Weights(np.ones(X.size), max_weight=2.0)
+    with pytest.raises(
+        ValueError, match=r"^counts must be whole numbers for a tree of a part, got"
+    ):
+        dpq.PartialTree.of(X, **PLACE, counts=weights, height=2, branching=8)
+
+
 def test_no_part_of_a_person_is_taken_for_a_record():
     """What holds parts is released about persons, or not at all."""
     sample = dpq.Sample.of(X, **PLACE, privacy_unit=IDS)
