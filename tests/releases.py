@@ -148,6 +148,10 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "sum, two sides": of_column(dpq.sum, epsilon=1.0, lower=None),
     "sum, public": of_column(dpq.sum, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5),
     "mean": of_column(dpq.mean, epsilon=1.0),
+    "histogram": of_column(dpq.histogram, bins=8, epsilon=1.0, **BOUNDS),
+    "histogram, edges": of_column(
+        dpq.histogram, bins=[-np.inf, 0.0, 1.5, 4.0], rho=0.5, density=True
+    ),
     "mean, rho": of_column(dpq.mean, rho=0.5, bounds=(-4, 8)),
     "sum, rho": of_column(dpq.sum, rho=0.5),
     "count, rho": of_column(dpq.count, rho=0.5, confidence=0.9),
@@ -179,6 +183,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     mean=dict(epsilon=0.7),
     var=dict(epsilon=0.7),
     std=dict(rho=0.3),
+    histogram=dict(epsilon=0.7),
     above_threshold=dict(epsilon1=0.3, epsilon2=0.7, monotonic=True),
     sparse_vector=dict(epsilon1=0.3, epsilon2=0.7, halts=2),
 )
@@ -192,6 +197,7 @@ NEEDED: dict[str, dict[str, Any]] = dict(
         for name in ("count_by", "sum_by", "mean_by", "var_by", "std_by")
     },
     approx_quantiles=BOUNDS,
+    histogram=dict(bins=[0.0, 1.0, 2.0]),
     **{
         name: BOUNDS for name in ("joint_exp", "ind_exp", "two_stage", "csmooth", "agg_tree", "cdf")
     },

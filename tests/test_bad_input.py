@@ -35,6 +35,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "mean": dict(epsilon=1.0),
     "var": dict(epsilon=1.0),
     "std": dict(epsilon=1.0),
+    "histogram": dict(bins=4, epsilon=1.0, bounds=(0, 9)),
     "above_threshold": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0),
     "sparse_vector": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0, halts=2),
 }

@@ -123,8 +123,8 @@ def exact(
     mechanism : str or callable
         The name of a public function: "joint_exp", "ind_exp", "approx_quantiles", "two_stage",
         "unbounded_quantile", "quantile_by", "select_keys", "above_threshold", "sparse_vector",
-        "count", "sum", "mean", "var" or "std". Or a function of a column and of `parameters`, which returns the
-        law on it: a mapping from output to log-probability, or an object with
+        "count", "sum", "mean", "var" or "std". Or a function of a column and of `parameters`,
+        which returns the law on it: a mapping from output to log-probability, or an object with
         ``log_prob(output)``.
     x : sequence of records, or int
         A made-up data set, all of whose neighbors are looked at; or a number n: all pairs of

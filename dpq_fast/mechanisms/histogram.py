@@ -116,7 +116,7 @@ def histogram(
     >>> edges.tolist(), bool((abs(hist - np.histogram(ages, edges)[0]) < 40).all())
     ([10.0, 30.0, 50.0, 70.0, 90.0], True)
     """
-    calibration = privacy.aggregates_by.calibrate_count(
+    calibration = privacy.aggregates_by.calibrate_histogram(
         epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
     )
     _checks.check_flag("density", density)
@@ -192,19 +192,21 @@ def whole_numbers(noisy: NDArray[Any], total: int | None) -> NDArray[np.int64]:
     By least squares first: all are moved by the same, and none below 0. Then what is left of units
     goes to the largest fractions.
     """
-    limited = np.clip(noisy, -(2**53), 2**53)
     if total is None:
-        return np.maximum(limited, 0).astype(np.int64)
-    numbers = limited.astype(np.float64)
+        free: NDArray[np.int64] = np.clip(noisy, 0, 2**53).astype(np.int64)
+        return free
+    # as far below the largest one as the total, there is nothing: exact, however large they are
+    numbers = np.maximum(noisy - noisy.max(), -total - 1).astype(np.float64)
     falling = np.sort(numbers)[::-1]
     moves = (np.cumsum(falling) - total) / np.arange(1, numbers.size + 1)
-    move = moves[np.flatnonzero(falling > moves)[-1]]
+    move = moves[np.flatnonzero(falling > moves)[-1]] if total else 0.0
     near = np.maximum(numbers - move, 0.0)
-    whole = np.floor(near)
-    left = total - int(whole.sum())
-    order = np.argsort(whole - near, kind="stable")
-    found = whole.astype(np.int64)
-    np.add.at(found, order[np.arange(abs(left)) % order.size], 1 if left > 0 else 0)
+    found: NDArray[np.int64] = np.floor(near).astype(np.int64)
+    order = np.argsort(found - near, kind="stable")
+    left = total - int(found.sum())
+    found[order[: max(left, 0)]] += 1
+    for _ in range(-left):  # of rounding alone
+        found[np.argmax(found)] -= 1
     return found
 
 
@@ -237,7 +239,7 @@ def value_counts(
         are in none. None for those that `select_keys` keeps, for a share of `epsilon` and `delta`.
         Public, as all that follow but `counts`.
     epsilon, rho, neighbors, counts, max_contributions, accountant, rng, workers
-        As in `count_by`.
+        As in `count_by`, whose charge this is.
     privacy_unit, contributions, delta, selection_share
         As in `count_by`.
 
@@ -293,6 +295,4 @@ def value_counts(
         values = np.maximum(values, 0.0) if parts > 1 else whole_numbers(values, None)
         return GroupValues(found.groups, values, names=found.names)
 
-    made = prepared.then(shown)
-    made.name = "value_counts"
-    return made
+    return prepared.then(shown)

@@ -19,6 +19,7 @@ from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by,
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.histogram import histogram
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile_by import quantile_by
@@ -159,6 +160,7 @@ _ROWS = (
             (std_by, privacy.aggregates_by.calibrate),
         )
     ),
+    Mechanism(histogram, privacy.aggregates_by.calibrate_histogram, ("epsilon", "rho"), "records"),
     Mechanism(select_keys, privacy.key_selection.calibrate, ("epsilon", "delta"), "keys"),
     Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
     *(

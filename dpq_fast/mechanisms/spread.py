@@ -122,10 +122,11 @@ class Spread:
 
     def released(self, moments: Moments, noisy: Noisy) -> Found:
         """What is released of moments: all of it is public."""
-        mean, center, twice = self.center(), None, None
+        mean, twice = self.center(), None
+        center: tuple[Mean, int, int] | None = None
         if mean is not None:
-            center = mean, *noisy(mean.terms(moments.total, moments.number))
-            twice = twice_of(*center)
+            first, second = noisy(mean.terms(moments.total, moments.number))
+            center, twice = (mean, first, second), twice_of(mean, first, second)
         mean, total = self.squares(moments, twice)
         first, second = noisy(mean.terms(total, moments.number))
         if mean.is_pilot:

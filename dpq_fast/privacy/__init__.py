@@ -206,11 +206,12 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         `delta`). Takes `method`, its options, `points` and `expected_n`, as "agg_tree".
         "count": pure `epsilon`, and the rho of its noise.
         "select_keys": (`epsilon`, `delta`) alone (`privacy.key_selection`).
-        "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
-        `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
-        a public clip.
-        "count_by", "sum_by", "mean_by": the same for all groups together. They take `public_by`,
-        and `delta` with a `selection_share`, too.
+        "sum", "mean", "var", "std": pure `epsilon`, and the rho that the clip and the noise add up
+        to; or `rho` alone, as "count" takes it, too. They take `lower`, `upper`, `method`, `share`,
+        `split`, `expected_n` and `resolution`; ``q=None`` for a public clip.
+        "histogram": as "count_by".
+        "count_by", "sum_by", "mean_by", "var_by", "std_by": the same for all groups together. They
+        take `public_by`, and `delta` with a `selection_share`, too.
 
         "quantile", "percentile", "median": what that call charges, whatever its `method` is, which
         may be "auto". Takes all public arguments of the call, such as `bounds`, `resolution` and

@@ -137,6 +137,33 @@ def calibrate_count(
     return Calibration(aggregates.calibrate_count(**own), own, epsilon, rho, relation)
 
 
+def calibrate_histogram(
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Calibration:
+    """The noise of each bin of a histogram: that of counts by group.
+
+    A record is in one bin, and what is replaced moves from one to another.
+
+    Parameters
+    ----------
+    epsilon, rho, neighbors, max_contributions
+        As in `histogram`.
+
+    Returns
+    -------
+    Calibration
+    """
+    made = calibrate_count(
+        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    )
+    assert isinstance(made, Calibration)  # nothing is selected
+    return made
+
+
 def calibrate(
     *,
     epsilon: float | None = None,

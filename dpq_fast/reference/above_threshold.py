@@ -110,7 +110,8 @@ class AboveThresholdLaw:
 
         def given(root: float) -> float:
             z = -sign * power * math.log(root) / self.rate1
-            return power * root ** (power - 1.0) * self._given(z, k)
+            inside: float = power * root ** (power - 1.0) * self._given(z, k)
+            return inside
 
         low, high = low ** (1.0 / power), high ** (1.0 / power)
         if high - low < 1e-9 * high:  # too short for `quad`, and straight

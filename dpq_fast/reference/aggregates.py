@@ -645,7 +645,8 @@ def margin(scale: Fraction, miss: float, gaussian: bool = False) -> int:
     if scale == 0:
         return 0
     if gaussian:
-        return math.ceil(float(scale) * stats.norm.isf(miss / 2.0) * (1.0 + 1e-12))
+        deviations = float(stats.norm.isf(miss / 2.0))
+        return math.ceil(float(scale) * deviations * (1.0 + 1e-12))
     r = math.exp(-1.0 / float(scale))
     k = max(math.floor(math.log(miss * (1.0 + r) / 2.0) / math.log(r)) - 2, 0)  # about
     while 2.0 * chance(scale, k + 1) > miss:
@@ -763,4 +764,5 @@ def edge(is_out: Any, inside: float, end: float) -> float:
 def _noise(scale: Fraction, rng: np.random.Generator, gaussian: bool = False) -> int:
     if not scale:
         return 0
-    return discrete_gaussian(scale, rng=rng) if gaussian else discrete_laplace(scale, rng=rng)
+    drawn: int = (discrete_gaussian if gaussian else discrete_laplace)(scale, rng=rng)
+    return drawn

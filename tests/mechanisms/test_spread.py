@@ -221,7 +221,7 @@ def test_releases_are_those_of_the_reference(name):
         draws.append(
             [side.var(x, rng=rng, **options) for _ in range(200 if name == "clip" else 400)]
         )
-    assert stats.ks_2samp(*draws).pvalue > 1e-6
+    assert stats.ks_2samp(*draws, method="asymp").pvalue > 1e-6
 
 
 @pytest.mark.parametrize("name", ["few", "center", "add-remove", "rho", "pilot"])

@@ -294,6 +294,8 @@ RELEASES = {
     ),
     "sum": lambda: dpq_fast.sum(COLUMN, epsilon=1.0),
     "mean": lambda: dpq_fast.mean(COLUMN, epsilon=1.0),
+    "histogram": lambda: dpq_fast.histogram(COLUMN, 3, (0, 9), epsilon=1.0)[0],
+    "value_counts": lambda: dpq_fast.value_counts([1, 2, 2, 5], categories=[1, 2], epsilon=1.0),
     "var": lambda: dpq_fast.var(COLUMN, epsilon=1.0),
     "std": lambda: dpq_fast.std(COLUMN, epsilon=1.0, bounds=(0, 9)),
     "var_by": lambda: dpq_fast.var_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),

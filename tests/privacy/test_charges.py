@@ -176,6 +176,7 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(epsilon=0.7, delta=1e-6, method="smooth_gaussian", levels=3),
     ],
     count=[dict(epsilon=0.7), dict(rho=0.3), dict(rho=9.0)],
+    histogram=[dict(epsilon=0.7), dict(rho=0.3), dict(rho=9.0)],
     select_keys=[dict(epsilon=0.7, delta=1e-6)],
 ) | {
     name: [
@@ -361,6 +362,7 @@ REFERENCE: dict[str, dict[str, Any]] = dict(
     mean=dict(epsilon=1.0),
     var=dict(epsilon=1.0),
     std=dict(rho=1.0),
+    histogram=dict(bins=[0, 1, 2], epsilon=1.0),
     count=dict(epsilon=1.0),
     quantile_by=dict(by=[0, 0, 1], q=0.5, groups=[0, 1], epsilon=1.0, **BOUNDS),
     **{

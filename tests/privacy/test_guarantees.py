@@ -267,6 +267,7 @@ CALLS = {
     "mean": dict(epsilon=1.0),
     "var": dict(epsilon=1.0),
     "std": dict(epsilon=1.0),
+    "histogram": dict(epsilon=1.0),
     "count_by": dict(epsilon=1.0),
     "sum_by": dict(epsilon=1.0),
     "mean_by": dict(epsilon=1.0),

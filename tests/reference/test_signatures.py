@@ -32,6 +32,7 @@ WITHOUT_LAW = {
     "count_by",
     "csmooth",
     "mean",
+    "histogram",
     "mean_by",
     "var",
     "var_by",
