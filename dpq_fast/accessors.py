@@ -20,15 +20,20 @@ from typing import Any
 from dpq_fast import _checks
 from dpq_fast._arguments import Function, in_our_words
 from dpq_fast.data.tables import table_of
-from dpq_fast.mechanisms.aggregates import count, mean, sum
-from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
+from dpq_fast.mechanisms.aggregates import count, mean, std, sum, var
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.histogram import histogram, value_counts
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 
-OF_COLUMNS: tuple[Callable[..., Any], ...] = (quantile, median, percentile, sum, mean, count, cdf)
-BY_GROUPS: tuple[Callable[..., Any], ...] = (quantile_by, sum_by, mean_by, count_by)
+OF_COLUMNS: tuple[Callable[..., Any], ...] = (
+    *(quantile, median, percentile, sum, mean, var, std, count, cdf, histogram, value_counts),
+)
+BY_GROUPS: tuple[Callable[..., Any], ...] = (
+    *(quantile_by, sum_by, mean_by, var_by, std_by, count_by),
+)
 
 
 class ColumnReleases:

@@ -18,19 +18,23 @@ from dpq_fast.data.persons import WEIGHTS, Persons
 from dpq_fast.data.public_keys import Groups
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import Table, TableColumns, table_of
-from dpq_fast.mechanisms.aggregates import count, mean
-from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
+from dpq_fast.data.units import INSTANTS, unit_of
+from dpq_fast.mechanisms.aggregates import count, mean, std
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by
 from dpq_fast.mechanisms.quantile import quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.released.estimate import Estimate
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
 SHARES = {"count": 1.0, "mean": 4.0, "quantile": 5.0}
+# All that may have a part, in the order of the answer.
+STATISTICS = ("count", "mean", "std", "quantile")
 
 
 class Statistic(NamedTuple):
@@ -40,13 +44,13 @@ class Statistic(NamedTuple):
     ----------
     column : str, or what else pandas takes for a name
     statistic : str
-    prepared : callable
-        Takes a column, and of groups their keys.
+    prepared : callable or None
+        Takes a column, and of groups their keys. None for what the column has none of.
     """
 
     column: str
     statistic: str
-    prepared: Callable[..., Prepared[Any]]
+    prepared: Callable[..., Prepared[Any]] | None
 
 
 class Spent(NamedTuple):
@@ -59,7 +63,8 @@ class Spent(NamedTuple):
 def describe(
     frame: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
     bounds: Mapping[str, tuple[Any, Any]],
     columns: Sequence[str] | None = None,
     resolution: Any = None,
@@ -82,7 +87,7 @@ def describe(
     rng: Any = None,
     workers: int = 1,
 ) -> Prepared[Any]:
-    r"""Release count, mean and quantiles of several columns of a frame, under one budget.
+    r"""Release count, mean, spread and quantiles of several columns of a frame, under one budget.
 
     Parameters
     ----------
@@ -92,7 +97,11 @@ def describe(
         A row is a record: it has a value, or none, in each column. Names of
         columns are public, and distinct: strings, and of pandas whatever it takes.
     epsilon : float
-        Budget of the whole call, positive and finite. Public, as all that follow.
+        Budget of the whole call, positive and finite. Public, as all that follow. Exactly one of
+        `epsilon` and `rho`.
+    rho : float, optional
+        Total zCDP budget instead of `epsilon`: of many columns each part has much less noise. Not
+        where groups are selected.
     bounds : mapping of names to (low, high)
         Of each column, chosen without looking at the records; times or durations where it holds
         these, 0 and 1 for booleans.
@@ -126,12 +135,13 @@ def describe(
         Beside a `privacy_unit`: the records of a person share one weight, or up to so many of each
         count, in every part.
     shares : mapping of str to float, optional
-        Parts of a column's budget for "count", "mean" and "quantile", in proportion; what has none
-        is left out. Default: 1, 4 and 5.
+        Parts of a column's budget for "count", "mean", "std" and "quantile", in proportion; what
+        has none is left out. Default: 1, 4 and 5 for "count", "mean" and "quantile"; for all that
+        `pandas.DataFrame.describe` has, say 1, 3, 3 and 3. Of points in time there is no "std".
     confidence : float, optional
         Give the ends of intervals, too, which cover each by itself with this probability.
     covers : {"sample", "population"}, default "sample"
-        As in `quantile`; counts cover the rows at hand.
+        As in `quantile`; counts and deviations cover the rows at hand.
     expected_n : int, optional
         About how many rows there are, as in `quantile`; or each group has, as in `quantile_by`.
         With a `privacy_unit` how many persons.
@@ -147,10 +157,10 @@ def describe(
     data frame
         Of the library of `frame`; of pandas for a mapping, a `Table` or an engine other than
         polars, or of pyarrow for the latter two where pandas is missing. A row for each column, or
-        for each column and group; columns "column", those of the keys, "count", "mean" and one for
-        each level, such as "25%"; with a `confidence` also "mean low", "mean high" and so on. The
-        mean is that of the records clamped to the bounds. Where some columns are times and others
-        are not, cells of libraries other than pandas are strings.
+        for each column and group; columns "column", those of the keys, "count", "mean", "std" and
+        one for each level, such as "25%"; with a `confidence` also "mean low", "mean high" and so
+        on. Mean and deviation are those of the records clamped to the bounds. Where some columns
+        are times and others are not, cells of libraries other than pandas are strings.
 
     Raises
     ------
@@ -161,14 +171,14 @@ def describe(
 
     See Also
     --------
-    quantile, mean, count : The parts.
-    quantile_by, mean_by, count_by, select_keys : The parts of a description by group.
+    quantile, mean, std, count : The parts.
+    quantile_by, mean_by, std_by, count_by, select_keys : The parts of a description by group.
 
     Notes
     -----
-    **Privacy.** Pure `epsilon`-DP under `neighbors`: a row is in every column, so the parts compose
-    one after the other (basic composition): each column has an equal part of `epsilon`, and its
-    statistics have `shares` of it. By groups each part is one for all groups, in parallel
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, or `rho`-zCDP: a row is in every column, so
+    the parts compose one after the other (basic composition): each column has an equal part of the
+    budget, and its statistics have `shares` of it. By groups each part is one for all groups, in parallel
     (`privacy.parallel`), and a selection of keys is one more part: then it is
     (`epsilon`, `delta`)-DP. The rho is what those of the parts add up to, less than that of
     `epsilon`. Not covered: running time and memory.
@@ -201,37 +211,50 @@ def describe(
         ids = [column_of(name) for name in named]
     person = _person(ids, contributions, max_contributions) | dict(neighbors=neighbors)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
-    budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    kind, amount = ("epsilon", epsilon) if rho is None else ("rho", rho)
+    budget = Fraction(*_checks.check_ratio(kind, amount))
     selection: Prepared[Any] | None = None
     if keys and groups is None:
+        if rho is not None:
+            raise ValueError(f"rho must be left out where groups are selected, got {rho}")
         first = _down(Fraction(kept_groups.SHARE) * budget)
         spend = dict(epsilon=first, delta=_checks.check_delta(delta))
         selection = Prepared.of(select_keys, of_keys, **spend, **person)
         budget -= Fraction(first)
-    functions: dict[str, Callable[..., Any]] = {"count": count, "mean": mean, "quantile": quantile}
+    functions: dict[str, Callable[..., Any]] = dict(count=count, mean=mean, std=std)
+    functions["quantile"] = quantile
     if keys:
-        functions = {"count": count_by, "mean": mean_by, "quantile": quantile_by}
+        functions = dict(count=count_by, mean=mean_by, std=std_by, quantile=quantile_by)
         own["public_by"] = public_by
-    split = list(_split(budget, shares, len(names)))
+    ratios = _ratios(shares)
     guess = {} if expected_n is None else {"expected_n": expected_n}
     parts: list[Statistic] = []
     for name in names:
         ends = bounds[name]
         place = dict(bounds=ends, resolution=_of(resolution, name), prior=_of(prior, name))
+        clip = dict(lower=ends[0], upper=ends[1], q=None)
         options: dict[str, dict[str, Any]] = {
             "count": {},
-            "mean": dict(lower=ends[0], upper=ends[1], q=None, covers=covers),
+            "mean": dict(covers=covers, **clip),
+            "std": clip | guess,
             "quantile": dict(q=levels.values, covers=covers, **place, **guess),
         }
-        for statistic, part in split:
-            spend = dict[str, Any](epsilon=part, **own, **options[statistic])
+        unit = unit_of(dict(bounds=ends))
+        left_out = {"std"} if unit is not None and unit.kind == INSTANTS else set()
+        for statistic, part in _split(budget, ratios, left_out, len(names)):
+            if part is None:
+                parts.append(Statistic(name, statistic, None))
+                continue
+            spend = {kind: part} | own | options[statistic]
             parts.append(
                 Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spend))
             )
 
     def prepared(groups: Any) -> list[Prepared[Any]]:
         given = dict(by=of_keys, groups=groups) if keys else {}
-        return [each.prepared(column_of(each.column), **given) for each in parts]
+        asked = ((each.prepared, each.column) for each in parts)
+        return [make(column_of(name), **given) for make, name in asked if make is not None]
 
     if isinstance(frame, Mapping):  # whose columns may be of several frames
         beside = _checks.named_keys([frame[key] for key in keys])
@@ -258,8 +281,14 @@ def describe(
         for at, key in enumerate(keys):
             cells[key] = [row[at] for _ in names for row in listed]
         draws = [partial(each.draw, rng) for each in made]
-        answers = together(*draws) if isinstance(frame, Table) else (each() for each in draws)
-        for each, answer in zip(parts, answers, strict=True):
+        answers = iter(together(*draws) if isinstance(frame, Table) else (each() for each in draws))
+        for each in parts:
+            if each.prepared is None:
+                for end in [""] if confidence is None else ["", " low", " high"]:
+                    missing = [None] * len(listed)
+                    cells.setdefault(f"{each.statistic}{end}", []).extend(missing)
+                continue
+            answer = next(answers)
             for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
                 cells.setdefault(label, []).extend(found)
         return _framed(library, cells)
@@ -317,7 +346,7 @@ def _keys(there: list[Any], by: Any, groups: Any, delta: Any, public_by: bool) -
         return []
     keys = _checks.listed_names(by, there)
     for key in keys:
-        if key not in there or key in ("column", *SHARES):
+        if key not in there or key in ("column", *STATISTICS):
             raise ValueError(
                 f"by must be some of the frame's columns, named unlike the answer's, got {key!r}"
             )
@@ -328,21 +357,28 @@ def _keys(there: list[Any], by: Any, groups: Any, delta: Any, public_by: bool) -
     return keys
 
 
-def _split(
-    epsilon: Fraction, shares: Mapping[str, float] | None, columns: int
-) -> Iterator[tuple[str, float]]:
-    """The epsilons of the statistics of each of `columns` columns, rounded down."""
+def _ratios(shares: Mapping[str, float] | None) -> dict[str, Fraction]:
+    """The parts of the statistics, in proportion."""
     given = SHARES if shares is None else shares
-    if not isinstance(given, Mapping) or not given.keys() <= SHARES.keys() or not given:
-        known = ", ".join(SHARES)
+    if not isinstance(given, Mapping) or not given.keys() <= set(STATISTICS) or not given:
+        known = ", ".join(STATISTICS)
         raise ValueError(f"shares must be a mapping from some of {known}, got {given!r}")
-    ratios = {
+    return {
         name: Fraction(*_checks.check_ratio(f"the share of {name}", given[name]))
-        for name in SHARES
+        for name in STATISTICS
         if name in given
     }
+
+
+def _split(
+    budget: Fraction, ratios: dict[str, Fraction], left_out: set[str], columns: int
+) -> Iterator[tuple[str, float | None]]:
+    """The budgets of the statistics of one of `columns` columns, rounded down; None without one."""
+    whole = sum(ratio for name, ratio in ratios.items() if name not in left_out)
+    if not whole:
+        raise ValueError("shares must have more than std for columns of points in time")
     for name, ratio in ratios.items():
-        yield name, _down(epsilon * ratio / sum(ratios.values()) / columns)
+        yield name, None if name in left_out else _down(budget * ratio / whole / columns)
 
 
 def _down(exact: Fraction) -> float:

@@ -75,6 +75,79 @@ def test_parts_are_those_of_the_functions_in_one_budget(neighbors, confidence):
     assert accountant.spent.epsilon <= 2.0
 
 
+ALL = {"count": 1.0, "mean": 3.0, "std": 3.0, "quantile": 3.0}
+
+
+@pytest.mark.parametrize("budget", ["epsilon", "rho"])
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_deviations_and_rho_on_request(budget, confidence):
+    """A column of points in time has no deviation: its others share the budget."""
+    accountant = dpq.privacy.Accountant(
+        90.0, 1e-6, composition="zcdp" if budget == "rho" else "basic"
+    )
+    out = dpq.describe(
+        FRAME,
+        **{budget: 2.0},
+        bounds=BOUNDS,
+        resolution=STEPS,
+        shares=ALL,
+        confidence=confidence,
+        rng=5,
+        accountant=accountant,
+    )
+    (entry,) = accountant.history
+    assert getattr(entry, budget) == pytest.approx(2.0) and getattr(entry, budget) <= 2.0
+    labels = [label for label in out.columns if not label.endswith(("low", "high"))]
+    assert labels == ["column", "count", "mean", "std", "25%", "50%", "75%"]
+    generator = np.random.default_rng(5)
+    for row, (name, (low, high)) in zip(out.to_dict("records"), BOUNDS.items(), strict=True):
+        options, part = dict(rng=generator, confidence=confidence), Fraction(2, len(BOUNDS))
+        whole = 7 if name == "since" else 10
+        for function in (dpq.count, dpq.mean, dpq.std):
+            if function is dpq.std and name == "since":
+                assert row["std"] is None or pd.isna(row["std"])
+                continue
+            ratio = Fraction(int(ALL[function.__name__]), whole)
+            clip = {} if function is dpq.count else dict(lower=low, upper=high, q=None)
+            found = function(FRAME[name], **{budget: down(part * ratio)}, **clip, **options)
+            found = found if confidence is None else found.value
+            assert row[function.__name__] == found
+        place = dict(bounds=(low, high), resolution=STEPS.get(name))
+        spend = {budget: down(part * Fraction(3, whole))}
+        quartiles = dpq.quantile(FRAME[name], [0.25, 0.5, 0.75], **spend, **place, **options)
+        assert row["50%"] == (quartiles[1] if confidence is None else quartiles[1].value)
+
+
+def test_deviations_of_groups():
+    out = dpq.describe(
+        KEYED,
+        epsilon=50.0,
+        bounds=NUMBERS,
+        by="region",
+        groups=["north", "south"],
+        shares={"std": 1.0},
+        rng=1,
+    )
+    assert list(out.columns) == ["column", "region", "std"]
+    north = KEYED[KEYED["region"] == "north"]
+    (row,) = out[(out["column"] == "age") & (out["region"] == "north")].to_dict("records")
+    assert row["std"] == pytest.approx(north["age"].std(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (dict(shares={"std": 1}, bounds={"since": BOUNDS["since"]}), "^shares must have more than"),
+        (dict(shares={"var": 1}), "^shares must be a mapping from some of count, mean, std, quan"),
+        (dict(epsilon=None, rho=1.0, by="region", delta=1e-6), "^rho must be left out where group"),
+        (dict(rho=1.0), "^exactly one of epsilon and rho must be given, got both"),
+    ],
+)
+def test_what_can_not_be_described_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        dpq.describe(KEYED, **dict(epsilon=1.0, bounds=NUMBERS) | given)
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1 / 3, Fraction(1, 7), 2.5e-3])
 @pytest.mark.parametrize("columns", range(1, 12))
 def test_parts_never_add_up_to_more(epsilon, columns):
@@ -281,7 +354,7 @@ def test_accessors_are_the_functions():
             dpq.count_by(KEYED["age"], KEYED[["region", "shift"]], **asked).values.tolist()
         )
     assert FRAME["age"].dpq.count(epsilon=1.0, rng=1) == dpq.count(FRAME["age"], epsilon=1.0, rng=1)
-    assert "Release count, mean and quantiles" in FRAME.dpq.describe.__doc__
+    assert "Release count, mean, spread and quantiles" in FRAME.dpq.describe.__doc__
 
 
 def test_levels_that_print_alike_have_columns_of_their_own():
@@ -392,8 +465,8 @@ BAD_UNITS = {
         "contributions must be 'weights' or a number of records, got 'rows'",
     ),
     "population": (
-        dict(privacy_unit="user", confidence=0.9, covers="population"),
-        "covers must be 'sample' with a privacy_unit, got 'population'",
+        dict(privacy_unit="user", contributions=2, confidence=0.9, covers="population"),
+        "covers must be 'sample' for a mean of several records of each person",
     ),
 }
 
