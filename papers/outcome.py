@@ -21,6 +21,8 @@ RESULTS = ROOT / "papers" / "results"
 # Standard errors between two numbers that are said to differ; and between a second run and the
 # committed one before the check fails, of which there are hundreds.
 APART, AGAIN = 3.0, 5.0
+# Trials of the papers over those of a quick run, about.
+FULL = 20.0
 REPRODUCED, BETTER, WORSE, NOT_POSSIBLE = VERDICTS = (
     "reproduced",
     "better",
@@ -196,9 +198,8 @@ def _rounded(value: Any) -> Any:
 def differences(before: dict[str, Any], rows: Iterable[Row], effort: Effort) -> list[str]:
     """Rows of a second run that are farther from the committed ones than their errors allow."""
     known = {row.name: row for row in before["rows"]}
-    fewer = 1.0
-    if before["effort"]["full"] or before["effort"]["times"] > effort.times:
-        fewer = max(1.0, before["effort"]["times"] / max(effort.times, 1e-9))
+    times = FULL if before["effort"]["full"] else before["effort"]["times"]
+    fewer = max(1.0, times / effort.times)
     found = []
     for row in rows:
         old = known.get(row.name)
