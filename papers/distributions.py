@@ -334,8 +334,8 @@ def note_widths(effort: Effort) -> Outcome:
     for sigma in (1.0, 0.01):
         row = _ours("cdf, binary_tree", "adaptive", 1.0, trials, sigma)
         row.why = (
-            "Even bins over the whole range: `cdf` with a prior, or `adaptive`, is for data that is "
-            "narrow in its bounds."
+            "Even bins over the whole range: `cdf` with a prior, or `adaptive`, is for data that "
+            "is narrow in its bounds."
         )
         outcome.rows.append(row)
     outcome.curves = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def joint_data(effort: Effort) -> Outcome:
 def utility(x: NDArray, q: NDArray, o: NDArray) -> float:
     """u_Q of [GJK21] §3.1, written down once more."""
     ends = np.concatenate(([-np.inf], o, [np.inf]))
-    counts = [((x >= a) & (x < b)).sum() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    counts = [((x >= a) & (x < b)).sum() for a, b in pairwise(ends)]
     return -float(np.abs(counts - np.diff(q, prepend=0.0, append=1.0) * x.size).sum())
 
 
@@ -526,8 +526,8 @@ def tree_errors(trials: int) -> dict[str, NDArray[np.float64]]:
 def _trees(effort: Effort, metric: str) -> Outcome:
     trials = effort.of(6, 50)
     outcome = Outcome(
-        trials=f"{trials} samples of 1,000 records of N(0, 1); {len(GRID)} shapes, of heights from 2 "
-        f"and branchings from 2 to 15, with at most {MAX_LEAVES:,} leaves"
+        trials=f"{trials} samples of 1,000 records of N(0, 1); {len(GRID)} shapes, of heights from "
+        f"2 and branchings from 2 to 15, with at most {MAX_LEAVES:,} leaves"
     )
     by_shape = tree_errors(trials)[metric]
     means = by_shape.mean(axis=1)
@@ -684,7 +684,7 @@ def joint_times(effort: Effort) -> Outcome:
             paper=memory[1],
             says="published way, run here",
             verdict=BETTER,
-            why=f"{size_of(least)} instead of {size_of(memory[1])}: a window of intervals, no cube.",
+            why=f"{size_of(least)} instead of {size_of(memory[1])}: windows, and no cube.",
             timed=True,
         ),
     ]

@@ -72,10 +72,10 @@ def _section(item: str, data: dict[str, Any] | None) -> str:
     parts = [f"({anchor(item)})=\n### {_places(item)}\n"]
     if data is None:
         return "\n".join([*parts, "Not run.\n"])
-    parts.append(f"`--only {item}`: {data['trials']}.\n")
+    parts.append(f"Trials (`--only {item}`): {data['trials']}.\n")
     if item in PICTURES:
         parts.append(
-            f"```{{image}} _generated/{item}.svg\n:alt: {_places(item)}\n"
+            f"```{{image}} _generated/reproduction/{item}.svg\n:alt: {_places(item)}\n"
             ":class: figure dark-light\n:width: 100%\n```\n"
         )
     parts.append(
