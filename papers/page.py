@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,7 +41,7 @@ def made(folder: Path) -> str:
         parts.append(f"## {_heading(document)}\n\n{title}.\n")
         items = dict.fromkeys(p.item for p in printed.INDEX if p.document == document)
         parts += [_section(item, found[item]) for item in items]
-    parts.append(FOOT)
+    parts.append(FOOT.replace("{tuned_trees}", anchor("joint_trees_missed")))
     return "\n".join(parts)
 
 
@@ -65,11 +66,12 @@ def _index(found: dict[str, dict[str, Any] | None]) -> str:
 
 
 def anchor(item: str) -> str:
-    return item.replace("_", "-")
+    """What the heading of an item is called in links."""
+    return re.sub(r"[^\w -]", "", _places(item).lower()).replace(" ", "-")
 
 
 def _section(item: str, data: dict[str, Any] | None) -> str:
-    parts = [f"({anchor(item)})=\n### {_places(item)}\n"]
+    parts = [f"### {_places(item)}\n"]
     if data is None:
         return "\n".join([*parts, "Not run.\n"])
     parts.append(f"Trials (`--only {item}`): {data['trials']}.\n")

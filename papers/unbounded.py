@@ -175,7 +175,7 @@ def unbounded_levels(effort: Effort) -> Outcome:
                 f"{each.title}: share of levels with EMQ below UQE",
                 '"consistently", synthetic data' if synthetic else '"UQE often performs better"',
                 lower,
-                lower >= 0.9 if synthetic else lower <= 0.7,
+                lower >= 0.8 if synthetic else lower <= 0.7,
                 se=0.5 / math.sqrt(known.sum()),
                 why="In the mean over the levels (below), not at each level."
                 if synthetic
@@ -331,15 +331,20 @@ SIDES = (
     Side("ind_exp, by depth", "EMQ", by_depth),
     Side("agg_tree, by first passage", "AT", first_passage()),
 )
+NO_EMPTY_DRAWS = (
+    f"{printed.SUMS['EMQ', 1.0][0][0]} is the error of the level 0.97 without its draws from the "
+    "empty range beyond the records, which a fifth are here; the level 0.96, with hardly any, has "
+    "6.5."
+)
 WHYS = {
     "UQE, published": "",
-    "EMQ, published": "The largest clips decide: few of 100 iterations have them.",
+    "EMQ, published": NO_EMPTY_DRAWS,
     "AT, published, height 3, branching 10": "The authors' code of the time may differ from what "
     "is published now.",
-    "AT, the same shape, by first passage": "Cells of 10: a first passage ends on a cell's end, so "
-    "that small records are clipped at 10 or more, and noise grows with the clip.",
+    "AT, the same shape, by first passage": "The first of noisy counts that reaches a level is "
+    "often too early, which long tails pay for; and cells of 10 are wide for ratings.",
     "sum": "Its clip aims at what an unknown tail costs; see `dpq_fast.privacy.aggregates`.",
-    "ind_exp, by depth": "The range is 0 to 10,000: at little ε the empty part of it wins.",
+    "ind_exp, by depth": NO_EMPTY_DRAWS,
     "agg_tree, by first passage": "Its shape is for quantiles inside, and its leaves are coarser "
     "than small records.",
 }
