@@ -175,11 +175,11 @@ def unbounded_levels(effort: Effort) -> Outcome:
                 f"{each.title}: share of levels with EMQ below UQE",
                 '"consistently", synthetic data' if synthetic else '"UQE often performs better"',
                 lower,
-                lower >= 0.8 if synthetic else lower <= 0.7,
+                lower >= 0.8 if synthetic else lower <= 0.6,
                 se=0.5 / math.sqrt(known.sum()),
                 why="In the mean over the levels (below), not at each level."
                 if synthetic
-                else "EMQ is as good on this column, perturbed as in the paper.",
+                else "EMQ is lower at most levels of this column, perturbed as in the paper.",
             )
         )
         paper, paper_se = mean_of(of_sums["UQE"])
