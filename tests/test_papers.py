@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import importlib
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -205,11 +204,3 @@ def test_the_published_tree_gives_back_counts_without_noise(papers):
         rng = np.random.default_rng(1)
         found = published.agg_tree(x, q, 1e9, (0.0, 1.0), height, branching, rng)
         assert (np.abs(found - exact).max() < 2e-4) == near
-
-
-@pytest.mark.slow
-def test_everything_is_made_again_from_a_bare_clone(tmp_path):
-    """Without what is beside the repository."""
-    clone = tmp_path / "apart" / "clone"
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
-    subprocess.run([sys.executable, "papers/run.py", "--check"], cwd=clone, check=True)
