@@ -145,7 +145,9 @@ def _figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
 
 
 def _legend(axes: Any) -> None:
-    axes.legend(fontsize="x-small", frameon=False, labelcolor=INK)
+    lines, labels = axes.get_legend_handles_labels()
+    below = dict(loc="outside lower center", ncols=4, fontsize="x-small", frameon=False)
+    axes.figure.legend(lines, labels, labelcolor=INK, **below)
 
 
 def _histograms(curves: dict[str, Any]) -> Figure:
