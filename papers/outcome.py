@@ -165,9 +165,19 @@ def _commit() -> str:
 
 
 def write(folder: Path, key: str, data: dict[str, Any]) -> None:
+    """One line for each row, table and curve."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_rounded(data), indent=1, ensure_ascii=False)
-    (folder / f"{key}.json").write_text(text + "\n", "utf-8")
+    parts = []
+    for name, value in _rounded(data).items():
+        if isinstance(value, list) and value:
+            lines = ",\n  ".join(json.dumps(each, ensure_ascii=False) for each in value)
+            parts.append(f'"{name}": [\n  {lines}\n ]')
+        elif isinstance(value, dict) and value:
+            pairs = (f'"{k}": {json.dumps(each, ensure_ascii=False)}' for k, each in value.items())
+            parts.append(f'"{name}": {{\n  ' + ",\n  ".join(pairs) + "\n }")
+        else:
+            parts.append(f'"{name}": {json.dumps(value, ensure_ascii=False)}')
+    (folder / f"{key}.json").write_text("{\n " + ",\n ".join(parts) + "\n}\n", "utf-8")
 
 
 def read(folder: Path, key: str) -> dict[str, Any] | None:

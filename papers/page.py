@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -101,12 +102,16 @@ def paper_of(row: Row) -> str:
     return f"{number} ({row.says})" if number and row.says else number or row.says
 
 
-def _number(value: float, se: float) -> str:
-    return f"{digits(value)} ± {digits(se)}" if se else digits(value)
+def _number(value: float, se: float, known: float = 0.0) -> str:
+    """With the digits that an error leaves, its own or the one that it is compared to."""
+    text, error = digits(value), se or known
+    if 0.0 < error < 0.1 and abs(value) >= 99.5:
+        text = f"{value:,.{-math.floor(math.log10(error))}f}"
+    return f"{text} ± {digits(se)}" if se else text
 
 
 def _ours(row: Row) -> str:
-    return "" if row.ours is None else _number(row.ours, row.se)
+    return "" if row.ours is None else _number(row.ours, row.se, row.paper_se)
 
 
 def _apart(row: Row) -> str:
