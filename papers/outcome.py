@@ -87,12 +87,13 @@ class Row:
 
     @property
     def apart(self) -> float | None:
-        """The difference in standard errors."""
+        """The difference in standard errors; infinite where neither has one."""
         if self.ours is None or self.paper is None:
             return None
         error = math.hypot(self.se, self.paper_se)
         if error == 0.0:
-            return None if not math.isclose(self.ours, self.paper, rel_tol=1e-9) else 0.0
+            same = math.isclose(self.ours, self.paper, rel_tol=1e-9)
+            return 0.0 if same else math.copysign(math.inf, self.ours - self.paper)
         return (self.ours - self.paper) / error
 
 

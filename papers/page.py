@@ -116,7 +116,8 @@ def _ours(row: Row) -> str:
 
 def _apart(row: Row) -> str:
     apart = row.apart
-    return "" if apart is None or row.timed else f"{apart:+.1f}"
+    known = apart is not None and math.isfinite(apart) and not row.timed
+    return f"{apart:+.1f}" if known else ""
 
 
 def _verdict(row: Row) -> str:

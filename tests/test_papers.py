@@ -97,6 +97,14 @@ def test_verdicts_go_by_standard_errors(papers, ours, verdict):
     assert row.apart == pytest.approx((ours - 10.0) / np.hypot(0.3, 0.7))
 
 
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(1.0, "reproduced"), (0.0, "better"), (2.0, "worse")]
+)
+def test_verdicts_of_numbers_without_errors(papers, ours, verdict):
+    """As of two trials that came out alike."""
+    assert papers.outcome.Row("x", ours, paper=1.0).verdict == verdict
+
+
 def test_a_row_that_leaves_its_error_is_found(papers):
     outcome = papers.outcome
     row = outcome.Row("x", 1.0, 0.1, 1.0)
