@@ -1,7 +1,11 @@
-"""What is measured: generated columns, and four real ones beside the repository; levels, budget."""
+"""What is measured: generated columns, and four real ones; levels, budget."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import hashlib
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +16,38 @@ BOUNDS = (-100.0, 100.0)
 EPSILON = 1.0
 # Of mechanisms that are not pure; the papers set rho to 1/2 for epsilon 1.
 DELTA, RHO = 1e-6, 0.5
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[1]
+# Credits and origins: papers/data/README.md. Goodreads is not shipped: `papers/run.py --goodreads`
+# says where it is.
+FILES = {
+    "adult": ROOT / "papers" / "data" / "adult.csv.gz",
+    "goodreads": ROOT.parent / "shared" / "data" / "goodreads_books.csv",
+}
+# Of the text of `read_columns`.
+SHA256 = {
+    "adult": "3b3b4b3e6842b7494d710a3001d2d41ad13ceb8412b214ee561dab5ff1ec7f85",
+    "goodreads": "e05b05108179f8ea43d369bee5291e14b43103f67b73ad3433d66f72cc38e315",
+}
+
+
+@cache
+def read_columns(file: str, path: Path) -> dict[str, NDArray]:
+    """Both columns of a file, whose numbers have to be the known ones: ValueError for others."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        header, *rows = csv.reader(lines)
+    columns = [column for column in REAL.values() if column.file == file]
+    names = [name.strip() for name in header]
+    if not all(column.name in names for column in columns):
+        raise ValueError(f"{path} is not {file}: it has other columns")
+    # Goodreads' own file has rows with a comma too many in the authors, which come before.
+    texts = {
+        column.name: [row[names.index(column.name) - len(names)] for row in rows]
+        for column in sorted(columns, key=lambda column: names.index(column.name))
+    }
+    both = [",".join(texts), *map(",".join, zip(*texts.values(), strict=True)), ""]
+    if hashlib.sha256("\n".join(both).encode()).hexdigest() != SHA256[file]:
+        raise ValueError(f"{path} is not {file}: its numbers have another SHA-256")
+    return {column.name: np.array(texts[column.name], column.dtype) for column in columns}
 
 
 class RealColumn(NamedTuple):
@@ -26,22 +61,19 @@ class RealColumn(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return DATA / self.file
+        return FILES[self.file]
 
     def load(self) -> NDArray:
-        with self.path.open() as lines:
-            header = lines.readline().strip().split(",")
-        column = header.index(self.name)
-        return np.loadtxt(self.path, delimiter=",", skiprows=1, usecols=column, dtype=self.dtype)
+        return read_columns(self.file, self.path)[self.name]
 
 
 REAL = {
     column.name: column
     for column in (
-        RealColumn("adult.csv", "hours_per_week", np.int64, (0, 100), 1.0),
-        RealColumn("adult.csv", "age", np.int64, (0, 100), 1.0),
-        RealColumn("goodreads_books.csv", "average_rating", np.float64, (0, 10), 0.01),
-        RealColumn("goodreads_books.csv", "num_pages", np.int64, (0, 10_000), 1.0),
+        RealColumn("adult", "hours_per_week", np.int64, (0, 100), 1.0),
+        RealColumn("adult", "age", np.int64, (0, 100), 1.0),
+        RealColumn("goodreads", "average_rating", np.float64, (0, 10), 0.01),
+        RealColumn("goodreads", "num_pages", np.int64, (0, 10_000), 1.0),
     )
 }
 

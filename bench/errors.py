@@ -77,7 +77,7 @@ def gaussian_sample(rng: np.random.Generator) -> NDArray[np.float64]:
 def real_sample(name: str) -> Callable[[np.random.Generator], NDArray]:
     """1,000 records of a real column, drawn without replacement."""
     if not REAL[name].path.exists():
-        raise peers.Missing(f"{REAL[name].file} is not beside the repository")
+        raise peers.Missing(f"the file of {REAL[name].file} is not there: papers/data/README.md")
     column = REAL[name].load()
     return lambda rng: rng.choice(column, N, replace=False)
 

@@ -153,18 +153,75 @@ def tree(
     rng: np.random.Generator,
 ) -> NDArray:
     """Quantiles from a plain tree of Laplace counts, under swap, as the authors descend it."""
-    leaves = branching**height
-    counts = np.histogram(np.clip(x, *bounds), leaves, bounds)[0]
-    noisy = []
+    return _descended(_noisy(x, epsilon, bounds, height, branching, rng), q, bounds, branching)
+
+
+def agg_tree(
+    x: NDArray,
+    q: NDArray,
+    epsilon: float,
+    bounds: tuple[float, float],
+    height: int,
+    branching: int,
+    rng: np.random.Generator,
+) -> NDArray:
+    """The same with Honaker's estimates from below and from above, n known.
+
+    Its fault: from the second level on, the pass from above takes the numbers of nodes for their
+    parents' counts. Only trees of three levels or more use what it finds there.
+    """
+    noisy = _noisy(x, epsilon, bounds, height, branching, rng)
+    of_one = 8.0 * (height / epsilon) ** 2  # variance
+    below, variance = [noisy[-1]], [of_one]
+    for counts in noisy[-2::-1]:
+        weight = (1.0 / of_one) / (1.0 / of_one + 1.0 / (branching * variance[0]))
+        sums = below[0].reshape(-1, branching).sum(axis=1)
+        below.insert(0, weight * counts + (1.0 - weight) * sums)
+        variance.insert(0, weight * of_one)
+    parents, of_parents, first = np.array([float(x.size)]), 0.0, 1
+    wrong, final = parents, []
+    for depth, counts in enumerate(noisy):
+        # of a node, from its parent and its siblings
+        apart = of_parents + (branching - 1) * variance[depth]
+        sums = below[depth].reshape(-1, branching).sum(axis=1)
+        rest = np.repeat(parents - sums, branching) + below[depth]
+        weight = (1.0 / variance[depth]) / (1.0 / variance[depth] + 1.0 / apart)
+        final.append(weight * below[depth] + (1.0 - weight) * rest)
+        weight = (1.0 / of_one) / (1.0 / of_one + 1.0 / apart)
+        rest = np.repeat(wrong - sums, branching) + below[depth]
+        parents = weight * counts + (1.0 - weight) * rest
+        wrong = np.arange(first, first + counts.size, dtype=float)
+        of_parents, first = weight * of_one, first + counts.size
+    return _descended(final, q, bounds, branching)
+
+
+def _noisy(
+    x: NDArray,
+    epsilon: float,
+    bounds: tuple[float, float],
+    height: int,
+    branching: int,
+    rng: np.random.Generator,
+) -> list[NDArray[np.float64]]:
+    """Counts of each level below the root, with Laplace noise."""
+    counts = np.histogram(np.clip(x, *bounds), branching**height, bounds)[0]
+    noisy: list[NDArray[np.float64]] = []
     for _ in range(height):
         noisy.insert(0, counts + rng.laplace(0.0, 2.0 * height / epsilon, counts.size))
         counts = counts.reshape(-1, branching).sum(axis=1)
+    return noisy
+
+
+def _descended(
+    levels: list[NDArray[np.float64]], q: NDArray, bounds: tuple[float, float], branching: int
+) -> NDArray[np.float64]:
+    """Quantiles by a descent through the shares of children, whatever their signs are."""
     low, width = bounds[0], bounds[1] - bounds[0]
     answers = []
     for level in q:
         index, depth = 0, 0
-        while depth < height:
-            children = noisy[depth][index * branching : (index + 1) * branching]
+        while depth < len(levels):
+            children = levels[depth][index * branching : (index + 1) * branching]
             total = children.sum()
             if total <= 0.0:
                 break

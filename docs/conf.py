@@ -11,6 +11,9 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 import pictures  # noqa: E402
 
+# Behind what is installed, as `pictures` has put it.
+from papers import page  # noqa: E402
+
 project = "dpq_fast"
 author = "The dpq_fast founders"
 copyright = author
@@ -80,8 +83,10 @@ html_sidebars = {
     page: []
     for page in (
         *("index", "tour", "command_line", "faq", "accuracy", "performance", "audits", "security"),
-        *("papers", "architecture", "contributing", "changelog", "genindex", "search"),
+        *("papers", "reproduction", "architecture", "contributing", "changelog"),
+        *("genindex", "search"),
     )
 }
 
 pictures.draw(HERE / "_generated")
+page.draw(HERE / "_generated" / "reproduction")
