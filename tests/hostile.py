@@ -190,6 +190,8 @@ LEFT_OUT = (
         "diffprivlib.DiffprivlibCompatibilityWarning": "a warning",
         "privacy.aggregates.CountCalibration": "an answer",
         "privacy.aggregates.MeanStep": "an answer",
+        "privacy.aggregates.Calibration.rest": "what releases share: it takes what was checked",
+        "privacy.aggregates.Calibration.spread_parts": "what releases share: as above",
     }
     | {
         f"privacy.{name}.Calibration": "an answer"
@@ -247,6 +249,7 @@ USUAL: dict[str, Any] = dict(
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
     may_have_missing=True, aside=3, step=None, rows=1_500, t=0.5, squared=2.0, given={},
+    ddof=1, density=True, categories=[0, 1],
     fraction=0.5, relation=Checked(relation_of("swap")),
     guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
@@ -416,6 +419,15 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.aggregates.calibrate": dict(method="unbounded", q=0.9),
     "privacy.aggregates.calibrate, both": dict(method="unbounded", q=0.9, lower=None, upper=None),
     "privacy.aggregates.laplace_scale": dict(sensitivity=2),
+    "privacy.aggregates.noise_of_rho": dict(rho=0.5),
+    "value_counts": dict(x=KEYS),
+    "value_counts, selected": dict(x=KEYS, categories=None, delta=1e-3, selection_share=0.5),
+    "histogram, edges": dict(bins=[-2.0, 0.0, 3.0], bounds=None),
+    **{
+        f"{name}, rho": dict(epsilon=None, rho=0.5)
+        for name in ("count", "histogram", "sum", "mean", "var", "count_by")
+    },
+    **{f"{name}, public": dict(q=None, lower=-4.0, upper=8.0) for name in ("var", "std", "var_by")},
     "privacy.agg_tree.shape_of": dict(points=100),
     "privacy.agg_tree.least_error": dict(points=Checked(100), expected_n=Checked(30)),
     "privacy.agg_tree.expected_error": dict(
@@ -467,7 +479,7 @@ OWN: dict[str, dict[str, Any]] = {
 OWN |= {
     f"{name}, persons": OWN.get(name, {}) | PERSONS
     for name in (
-        *("quantile", "joint_exp", "cdf", "count", "mean", "sum"),
+        *("quantile", "joint_exp", "cdf", "count", "mean", "sum", "std", "histogram"),
         *("quantile_by", "count_by", "sum_by", "mean_by", "select_keys"),
     )
 }

@@ -83,8 +83,8 @@ def test_imports_point_down():
 
 def test_mechanisms_import_only_what_they_are_built_on():
     built_on = {
-        "aggregates": {"clipping", "joint_exp", "ind_exp"},
-        "aggregates_by": {"aggregates", "clipping", "grouping"},
+        "aggregates": {"clipping", "joint_exp", "ind_exp", "spread"},
+        "aggregates_by": {"aggregates", "clipping", "grouping", "spread"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
         "clipping": {"joint_exp", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth", "factorized", "two_stage"},
@@ -95,10 +95,12 @@ def test_mechanisms_import_only_what_they_are_built_on():
             "quantile_by",
             "select_keys",
         },
+        "histogram": {"aggregates_by"},
         "ind_exp": {"intervals"},
         "joint_exp": {"intervals"},
         "quantile": {"registry", "unbounded_quantile"},
         "quantile_by": {"grouping", "ind_exp", "intervals", "quantile"},
+        "spread": {"clipping"},
         "two_stage": {"agg_tree", "ind_exp", "intervals", "joint_exp"},
         "unbounded_quantile": {"intervals"},
     }

@@ -262,9 +262,10 @@ def _clipped(
 ) -> Prepared[float | Estimate]:
     """A sum or a mean, by its name."""
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    if expected_n is None and name in ("var", "std"):
-        expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
     moment = Moment.of(name, method_options, expected_n, parts_of(x, counts))
+    if moment is not None and expected_n is None:
+        told = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
+        moment = moment._replace(expected_n=told)
     clipping = Clipping(
         method_options,
         epsilon=epsilon,

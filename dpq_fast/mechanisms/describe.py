@@ -178,8 +178,8 @@ def describe(
     -----
     **Privacy.** Pure `epsilon`-DP under `neighbors`, or `rho`-zCDP: a row is in every column, so
     the parts compose one after the other (basic composition): each column has an equal part of the
-    budget, and its statistics have `shares` of it. By groups each part is one for all groups, in parallel
-    (`privacy.parallel`), and a selection of keys is one more part: then it is
+    budget, and its statistics have `shares` of it. By groups each part is one for all groups, in
+    parallel (`privacy.parallel`), and a selection of keys is one more part: then it is
     (`epsilon`, `delta`)-DP. The rho is what those of the parts add up to, less than that of
     `epsilon`. Not covered: running time and memory.
 

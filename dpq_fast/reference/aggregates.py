@@ -368,11 +368,13 @@ class Spread(NamedTuple):
             ends = [low + part * (high - low) for part in center.interval(*found, eighth)]
             least = max(least - max(abs(2.0 * end - twice) for end in ends) ** 2, 0.0)
         if swapped:
-            off = float(margin(squares.scales[1], eighth.miss, spent.gaussian))
+            aside = Fraction(margin(squares.scales[1], eighth.miss, spent.gaussian))
         else:
-            off = 2.0 * margin(squares.scales[0], eighth.miss / 2.0, spent.gaussian) / largest
-        few = max(float(number) - off, self.ddof + 1.0)
-        many = max(float(number) + off, self.ddof + 1.0)
+            either = margin(squares.scales[0], eighth.miss / 2.0, spent.gaussian)
+            aside = Fraction(2 * either, largest)
+        off = float(min(aside, 2**500))
+        about = float(min(max(number, -(2**500)), 2**500))
+        few, many = (max(about + each, self.ddof + 1.0) for each in (-off, off))
         least *= many / max(many - self.ddof, 1.0)
         most_square *= few / max(few - self.ddof, 1.0)
         ends = [self.decoded(least, root), self.decoded(most_square, root)]
@@ -457,11 +459,8 @@ def _clipped(
 ) -> float | Estimate:
     """A sum or a mean, by its name."""
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
-    squared, ddof = name in ("var", "std"), method_options.pop("ddof", 0)
-    if squared:
-        _checks.check_count("ddof", ddof, 0)
-        if expected_n is None:
-            expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
+    squared = name in ("var", "std")
+    ddof = _checks.check_count("ddof", method_options.pop("ddof", 0), 0) if squared else 0
     clipping = Clipping.of(
         method_options,
         epsilon=epsilon,
@@ -498,7 +497,9 @@ def _clipped(
     n_is_public = calibration.relation.n_is_public
     rows = len(numbers(x)) if n_is_public and counts is None else None
     if squared:
-        expected = expected_n if rows is None else rows
+        expected = rows
+        if rows is None:
+            expected = expected_n
         spread = Spread(calibration, clip, may_have_missing, rows, expected, points, ddof)
         return spread.answer(name == "std", request, generator)
     *pilot, last = calibration.mean_steps(rows, may_have_missing)

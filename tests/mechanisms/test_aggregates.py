@@ -841,7 +841,6 @@ def test_sum_and_mean_reject_bad_values(implementation, options, message):
             {"method": "joint_exp", "lower": 0, "upper": 1, "beta": 2.0},
             "beta must be left out for method='joint_exp'",
         ),
-        ({"rho": 1.0}, "rho"),
         ({"resolution": "1"}, "resolution must be a real number"),
     ],
 )

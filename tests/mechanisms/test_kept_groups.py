@@ -18,8 +18,6 @@ FUNCTIONS = {
     "count_by": {},
     "sum_by": dict(q=None, lower=0, upper=4),
     "mean_by": dict(q=None, lower=0, upper=4),
-    "var_by": dict(q=None, lower=0, upper=4),
-    "std_by": dict(q=None, lower=0, upper=4, ddof=1),
 }
 BUDGET = dict(epsilon=4.0, delta=1e-4)
 

@@ -350,6 +350,13 @@ def test_bad_arguments_are_refused_before_the_charge(given, error, message):
     assert accountant.history == ()
 
 
+def test_groups_may_be_selected():
+    x, by = np.tile([1.0, 3.0], 2_000), np.repeat(["a", "b"], 2_000)
+    found = dpq.std_by(x, by, groups=None, epsilon=20.0, delta=1e-6, bounds=(0, 4), rng=1)
+    assert found.groups.tolist() == ["a", "b"]
+    assert found.values == pytest.approx([1.0, 1.0], abs=0.05)
+
+
 def test_no_rho_where_groups_are_selected():
     with pytest.raises(ValueError, match=r"^rho must be left out where groups are selected, got"):
         dpq.count_by([1.0], ["a"], groups=None, rho=0.5, delta=1e-6)
