@@ -24,11 +24,18 @@ from dpq_fast.mechanisms.aggregates import count, mean, sum
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.extremes import box, box_by, iqr, iqr_by, max, max_by, min, min_by
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 
-OF_COLUMNS: tuple[Callable[..., Any], ...] = (quantile, median, percentile, sum, mean, count, cdf)
-BY_GROUPS: tuple[Callable[..., Any], ...] = (quantile_by, sum_by, mean_by, count_by)
+OF_COLUMNS: tuple[Callable[..., Any], ...] = (
+    *(quantile, median, percentile, min, max, iqr, box),
+    *(sum, mean, count, cdf),
+)
+BY_GROUPS: tuple[Callable[..., Any], ...] = (
+    *(quantile_by, min_by, max_by, iqr_by, box_by),
+    *(sum_by, mean_by, count_by),
+)
 
 
 class ColumnReleases:
