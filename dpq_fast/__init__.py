@@ -48,7 +48,7 @@ from dpq_fast.released.agg_tree import AggTree
 from dpq_fast.released.box import Box
 from dpq_fast.released.cdf import CDF
 from dpq_fast.released.estimate import Estimate
-from dpq_fast.released.groups import GroupQuantiles
+from dpq_fast.released.groups import GroupBoxes, GroupQuantiles
 
 if TYPE_CHECKING:
     from dpq_fast import audit, plots, reference
@@ -60,6 +60,7 @@ __all__ = [
     "Box",
     "BudgetExceeded",
     "Estimate",
+    "GroupBoxes",
     "GroupQuantiles",
     "GroupValues",
     "Guarantee",

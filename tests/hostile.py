@@ -119,6 +119,8 @@ SENT: dict[str, Packed] = {
     "Estimate": dpq.Estimate(1.0, 0.5, 2.0, 0.9, "sample"),
     "GroupQuantiles": dpq.quantile_by(RECORDS, RECORDS > 0.0, 0.5, bounds=BOUNDS, **BY),
     "GroupValues": dpq.count_by(RECORDS, RECORDS > 0.0, **BY),
+    "Box": dpq.box(RECORDS, epsilon=1.0, bounds=BOUNDS, rng=0),
+    "GroupBoxes": dpq.box_by(RECORDS, RECORDS > 0.0, bounds=BOUNDS, **BY),
     "Plan": dpq.plan_mean(n=20, epsilon=1.0, bounds=BOUNDS, releases=100),
 }
 QUERIES = dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0)
@@ -176,6 +178,8 @@ LEFT_OUT = (
         "Estimate.to_dict": "no arguments",
         "Estimate.to_frame": "no arguments",
         "Estimate.to_json": "no arguments",
+        "GroupBoxes": "an answer",
+        "GroupBoxes.to_pandas": "no arguments",
         "GroupQuantiles": "an answer",
         "GroupQuantiles.to_pandas": "no arguments",
         "GroupValues": "an answer",

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.reprs import shown
 from dpq_fast.released.estimate import in_json, plain
+from dpq_fast.released.packing import Packed
 
 # From the lowest to the highest.
 FIVE = ("low", "q1", "median", "q3", "high")
@@ -17,7 +20,7 @@ FIVE = ("low", "q1", "median", "q3", "high")
 
 @in_our_words
 @dataclass(frozen=True, repr=False)
-class Box:
+class Box(Packed, byte=9):
     """Five numbers of a column, as box plots draw them: unpacking gives them in order.
 
     Attributes
@@ -53,6 +56,15 @@ class Box:
         # of no number, of a range beyond float64, the first one stays
         low, high = max(least, q1 - reach), min(most, q3 + reach)
         return cls(low, q1, median, q3, high, level)
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Box:
+        found = cls(**parts)
+        if not (isinstance(found.level, float) and 0.0 < found.level <= 0.5):
+            raise ValueError("level must be a float in (0, 1/2]")
+        if len({type(each) for each in found}) > 1 or np.ndim(found.low):
+            raise ValueError("the five numbers must be of one type")
+        return found
 
     def __iter__(self) -> Iterator[Any]:
         return (getattr(self, name) for name in FIVE)

@@ -39,7 +39,8 @@ class GroupAnswers(Packed):
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Any:
         found = super()._of_parts(parts)
-        shape = (found.groups.size, *np.shape(getattr(found, "q", 0.0)))
+        each = (len(FIVE),) if isinstance(found, GroupBoxes) else np.shape(getattr(found, "q", 0.0))
+        shape = (found.groups.size, *each)
         answers = [found.values, *(end for end in (found.low, found.high) if end is not None)]
         asked = {end is None for end in (found.low, found.high, found.confidence, found.covers)}
         if found.groups.ndim != 1 or len(asked) > 1 or {each.shape for each in answers} != {shape}:
@@ -48,6 +49,8 @@ class GroupAnswers(Packed):
             raise ValueError("confidence must lie strictly between 0 and 1")
         if not (isinstance(found.names, tuple) and len(found._place) <= len(found)):
             raise ValueError("names must be a tuple, and groups what can be looked up")
+        if isinstance(found, GroupBoxes) and not isinstance(found.level, float):
+            raise ValueError("level must be a float")
         return found
 
     def __len__(self) -> int:
@@ -262,7 +265,7 @@ class GroupQuantiles(GroupAnswers, byte=5):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupBoxes(GroupAnswers):
+class GroupBoxes(GroupAnswers, byte=10):
     """Boxes by group, in the order of `groups`; a mapping from key to `Box`.
 
     Attributes
