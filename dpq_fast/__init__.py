@@ -24,6 +24,16 @@ from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quanti
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
 from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.extremes import (
+    box,
+    box_by,
+    iqr,
+    iqr_by,
+    max,
+    max_by,
+    min,
+    min_by,
+)
 from dpq_fast.mechanisms.histogram import histogram, value_counts
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
@@ -35,9 +45,10 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee
 from dpq_fast.released.agg_tree import AggTree
+from dpq_fast.released.box import Box
 from dpq_fast.released.cdf import CDF
 from dpq_fast.released.estimate import Estimate
-from dpq_fast.released.groups import GroupQuantiles
+from dpq_fast.released.groups import GroupBoxes, GroupQuantiles
 
 if TYPE_CHECKING:
     from dpq_fast import audit, plots, reference
@@ -46,8 +57,10 @@ __all__ = [
     "CDF",
     "Accountant",
     "AggTree",
+    "Box",
     "BudgetExceeded",
     "Estimate",
+    "GroupBoxes",
     "GroupQuantiles",
     "GroupValues",
     "Guarantee",
@@ -62,6 +75,8 @@ __all__ = [
     "approx_quantiles",
     "approx_quantiles_law",
     "audit",
+    "box",
+    "box_by",
     "cdf",
     "count",
     "count_by",
@@ -70,12 +85,18 @@ __all__ = [
     "histogram",
     "ind_exp",
     "ind_exp_law",
+    "iqr",
+    "iqr_by",
     "joint_exp",
     "joint_exp_law",
+    "max",
+    "max_by",
     "mean",
     "mean_by",
     "median",
     "metrics",
+    "min",
+    "min_by",
     "noise",
     "percentile",
     "plan",

@@ -85,6 +85,7 @@ class Prepared(Generic[Answer]):
 def releases(
     *kinds: str,
     of_each: Callable[[Persons, NDArray[Any]], NDArray[np.float64]] | None = None,
+    lengths: bool = False,
 ) -> Callable[[Callable[P, Prepared[Answer]]], Callable[P, Answer]]:
     """Make a public function, which releases, of one that prepares a release.
 
@@ -101,11 +102,13 @@ def releases(
     of_each : callable, optional
         Makes a column of one record for each person of a column of several, for a release by
         ``contributions="weights"``. Default: the records share the weight of their person.
+    lengths : bool, default False
+        Whether answers are differences of records: of times, durations.
     """
 
     def release_of(given: Callable[P, Prepared[Answer]]) -> Callable[P, Answer]:
         body: Callable[P, Prepared[Answer]] = about_persons(of_each)(given)
-        of_times = _of_times(body, kinds)
+        of_times = _of_times(body, kinds, lengths)
 
         def prepared(*arguments: Any, **options: Any) -> Prepared[Answer]:
             try:
@@ -198,7 +201,7 @@ def about_persons(
 
 
 def _of_times(
-    body: Callable[..., Prepared[Answer]], kinds: tuple[str, ...]
+    body: Callable[..., Prepared[Answer]], kinds: tuple[str, ...], lengths: bool
 ) -> Callable[..., Prepared[Any]]:
     """The function of columns of numbers as one of columns of numbers and times."""
     # of a sum they are ends of a clip, and no answers of a lattice lie between them
@@ -215,7 +218,8 @@ def _of_times(
                 f"{body.__name__} must be of numbers or {' or '.join(kinds)}, got {unit.kind}"
             )
         column = x.in_steps() if isinstance(x, Sample) else x
-        return body(column, *arguments, **options).then(unit.restored)
+        answers = unit.of_lengths if lengths else unit
+        return body(column, *arguments, **options).then(answers.restored)
 
     return of_times
 

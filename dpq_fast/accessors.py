@@ -24,15 +24,18 @@ from dpq_fast.mechanisms.aggregates import count, mean, std, sum, var
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by, sum_by, var_by
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.extremes import box, box_by, iqr, iqr_by, max, max_by, min, min_by
 from dpq_fast.mechanisms.histogram import histogram, value_counts
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 
 OF_COLUMNS: tuple[Callable[..., Any], ...] = (
-    *(quantile, median, percentile, sum, mean, var, std, count, cdf, histogram, value_counts),
+    *(quantile, median, percentile, min, max, iqr, box),
+    *(sum, mean, var, std, count, cdf, histogram, value_counts),
 )
 BY_GROUPS: tuple[Callable[..., Any], ...] = (
-    *(quantile_by, sum_by, mean_by, var_by, std_by, count_by),
+    *(quantile_by, min_by, max_by, iqr_by, box_by),
+    *(sum_by, mean_by, var_by, std_by, count_by),
 )
 
 

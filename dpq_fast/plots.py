@@ -10,6 +10,7 @@ differ in line and marker, too, for a print in grey.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,12 @@ from dpq_fast.data.leaves import points_below, points_on
 from dpq_fast.data.units import DURATIONS, TICKS, Time, in_unit
 from dpq_fast.planning.plans import Plan, first_of
 from dpq_fast.planning.words import digits
+from dpq_fast.released.box import Box
 from dpq_fast.released.cdf import CDF
 from dpq_fast.released.estimate import Estimate
-from dpq_fast.released.groups import GroupAnswers
+from dpq_fast.released.groups import GroupAnswers, GroupBoxes
 
-__all__ = ["cdf", "groups", "plan", "quantiles"]
+__all__ = ["box", "cdf", "groups", "plan", "quantiles"]
 
 # On a light background, and on a dark one.
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#5C5C5C")
@@ -347,6 +349,85 @@ def groups(keys: Any, answer: Any = None, ax: Any = None, **options: Any) -> Any
     return _named(ax, unit + given.about, given.names)
 
 
+def box(boxes: Any, ax: Any = None, labels: Any = None, **options: Any) -> Any:
+    r"""Draw released boxes beside each other, in their order.
+
+    Parameters
+    ----------
+    boxes : Box, sequence of Box, mapping of names to Box, or GroupBoxes
+        From `dpq_fast.box` or `box_by`.
+    ax : matplotlib.axes.Axes, optional
+        Default: those of a new figure.
+    labels : sequence, optional
+        What the boxes are called, one for each. Default: the names or the groups; else nothing.
+    **options
+        For ``ax.bxp``, such as `widths` and `orientation`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is not installed.
+    TypeError, ValueError
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    A box reaches from the lower quartile to the upper one, with a line at the median. Beyond the
+    ends of the whiskers nothing is drawn: outliers are persons. `Box` says where the ends are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpq_fast as dpq
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> released = dpq.box(ages, epsilon=1.0, bounds=(0, 120), resolution=1)
+    >>> ax = dpq.plots.box({"ages": released})
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['ages']
+    """
+    names: Any = None
+    words = ""
+    if isinstance(boxes, Box):
+        boxes = [boxes]
+    elif isinstance(boxes, GroupBoxes):
+        words = ", ".join(map(str, boxes.names)) or "group"
+        names, boxes = zip(*boxes.items(), strict=True) if len(boxes) else ((), ())
+    elif isinstance(boxes, Mapping):
+        names, boxes = boxes.keys(), boxes.values()
+    elif isinstance(boxes, (str, bytes)) or not hasattr(boxes, "__iter__"):
+        raise TypeError(f"boxes must be one or more boxes, got {type(boxes).__name__}")
+    boxes = list(boxes)
+    if not boxes:
+        raise ValueError("boxes must be one or more, got none")
+    for each in boxes:
+        _expect("boxes", each, Box, "one or more boxes")
+    if labels is not None:
+        names = _listed(labels, "labels")
+        if len(names) != len(boxes):
+            raise ValueError(f"labels must be one for each of {len(boxes)} boxes, got {len(names)}")
+    ax = _axes(ax, "plots.box")
+    across = options.get("orientation") == "horizontal" or options.get("vert") is False
+    axis = ax.xaxis if across else ax.yaxis
+    parts, unit = _on(axis, "boxes", *(np.array([*each]) for each in boxes))
+    keys = ("whislo", "q1", "med", "q3", "whishi")
+    shown = [_shown(name) for name in names] if names is not None else [""] * len(boxes)
+    drawn = [
+        dict(zip(keys, numbers.tolist(), strict=True), label=name)
+        for numbers, name in zip(parts, shown, strict=True)
+    ]
+    color = _color(ax, 0)
+    line = dict(color=color, linewidth=1.3)
+    style: dict[str, Any] = {
+        f"{part}props": line for part in ("box", "whisker", "cap", "median")
+    } | dict(medianprops=dict(color=_color(ax, 1), linewidth=2.0))
+    ax.bxp(drawn, **style | options | dict(showfliers=False))
+    return _named(ax, unit, words) if across else _named(ax, words, unit)
+
+
 # What is to be drawn
 
 
@@ -635,10 +716,10 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:g}%"
 
 
-def _listed(keys: Any) -> list[Any]:
+def _listed(keys: Any, name: str = "keys") -> list[Any]:
     """The keys, one by one."""
     if isinstance(keys, (str, bytes)) or not hasattr(keys, "__iter__"):
-        raise TypeError(f"keys must be a sequence of keys, got {type(keys).__name__}")
+        raise TypeError(f"{name} must be a sequence of {name}, got {type(keys).__name__}")
     return keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
 
 

@@ -119,6 +119,8 @@ SENT: dict[str, Packed] = {
     "Estimate": dpq.Estimate(1.0, 0.5, 2.0, 0.9, "sample"),
     "GroupQuantiles": dpq.quantile_by(RECORDS, RECORDS > 0.0, 0.5, bounds=BOUNDS, **BY),
     "GroupValues": dpq.count_by(RECORDS, RECORDS > 0.0, **BY),
+    "Box": dpq.box(RECORDS, epsilon=1.0, bounds=BOUNDS, rng=0),
+    "GroupBoxes": dpq.box_by(RECORDS, RECORDS > 0.0, bounds=BOUNDS, **BY),
     "Plan": dpq.plan_mean(n=20, epsilon=1.0, bounds=BOUNDS, releases=100),
 }
 QUERIES = dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0)
@@ -149,6 +151,7 @@ LEFT_OUT = (
         "plots.quantiles": "takes what is public by then",
         "plots.plan": "takes what is public by then",
         "plots.groups": "takes what is public by then",
+        "plots.box": "takes what is public by then",
         "CDF.to_frame": "no arguments",
         "reference.persons.counts_of": "what a reference takes: sequences of Python",
         "reference.persons.parts_of_weights": "what a reference takes: sequences of Python",
@@ -175,10 +178,16 @@ LEFT_OUT = (
         "Estimate.to_dict": "no arguments",
         "Estimate.to_frame": "no arguments",
         "Estimate.to_json": "no arguments",
+        "GroupBoxes": "an answer",
+        "GroupBoxes.to_pandas": "no arguments",
         "GroupQuantiles": "an answer",
         "GroupQuantiles.to_pandas": "no arguments",
         "GroupValues": "an answer",
         "GroupValues.to_pandas": "no arguments",
+        "Box": "an answer",
+        "Box.of": "an answer",
+        "Box.to_dict": "no arguments",
+        "Box.to_json": "no arguments",
         "privacy.kept_groups.calibrate": "what releases share: it takes what was checked",
         "privacy.parallel.Part": "an answer",
         "privacy.quantile_by.PartCalibration": "an answer",
@@ -204,6 +213,10 @@ LEFT_OUT = (
         for name in ("rows_at_most", "weights_beside", "column")
     }
     | {"privacy.two_stage.Design": "an answer"}
+    | {
+        f"privacy.extremes.{name}": "what releases share: it takes what was checked"
+        for name in ("box_levels", "check_level", "confidence_of_each")
+    }
     | {
         f"privacy.two_stage.{name}": "takes what was checked"
         for name in ("design_of", "design_of_tree", "expected_error", "expected_of_joint")
@@ -258,7 +271,7 @@ USUAL: dict[str, Any] = dict(
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), gaussian=Checked(False), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
-    selection_share=None, two_sided=Checked(False), composed=Checked(False),
+    selection_share=None, whisker=1.5, two_sided=Checked(False), composed=Checked(False),
     guess=RECORDS, records=[0, 3],
     array=COLUMN, quant=[0.2, 0.5], percent=50, axis=None, keepdims=False, random_state=1,
 )  # fmt: skip
@@ -267,6 +280,10 @@ SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 MORE: dict[str, tuple[str, ...]] = {
     "median": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "percentile": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
+    **dict.fromkeys(("min", "max", "box"), ("bounds", "resolution", "rng")),
+    "iqr": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
+    **dict.fromkeys(("min_by", "max_by", "box_by"), ("resolution", "rng")),
+    "iqr_by": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "sum": SEARCH[2:],
     "sum_by": SEARCH[2:],
     "reference.sum": ("epsilon", "q", *SEARCH, "neighbors", "counts", "nan_policy", "rng"),
@@ -303,6 +320,8 @@ OWN: dict[str, dict[str, Any]] = {
     "Table.of": dict(source={"x": [1.0, None, 3.0]}),
     "Sample.from_engine": dict(source={"x": [1.0, None, 3.0]}, column="x"),
     "quantile, plain": PLAIN,
+    **{key: dict(level=0.1) for key in ("min", "max", "box")},
+    **{key: dict(level=0.1, method=None) for key in ("min_by", "max_by", "box_by")},
     **{
         f"{name}, plain": PLAIN | dict(expected_n=None)
         for name in ("joint_exp", "approx_quantiles", "unbounded_quantile")
@@ -696,7 +715,7 @@ EXTREMES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("delta", "confidence", "share", "interval_share", "selection_share"), SHARES),
     **dict.fromkeys(("level", "gamma", "split", "fraction"), SHARES),
     **dict.fromkeys(("sensitivity", "scale", "sigma", "squared", "beta", "t"), POSITIVE),
-    **dict.fromkeys(("target", "tolerance", "width"), POSITIVE),
+    **dict.fromkeys(("target", "tolerance", "width", "whisker"), POSITIVE),
     **dict.fromkeys(("lower", "upper", "offset", "threshold", "lo", "hi", "k", "o"), ANYWHERE),
     **dict.fromkeys(("low", "high"), ANYWHERE),
     **dict.fromkeys(("max_contributions", "expected_n", "n", "height", "branching"), SIZES),

@@ -57,6 +57,11 @@ def of_column(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any
     return lambda x, rng, **more: release(x, rng=rng, **options | more)
 
 
+def boxed(x: Any, **options: Any) -> np.ndarray:
+    """The five numbers of a box."""
+    return np.array([*dpq.box(x, **options)])
+
+
 RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "joint_exp": of_column(dpq.joint_exp, **LEVELS),
     "joint_exp, dither": of_column(dpq.joint_exp, **LEVELS, **GRID),
@@ -98,6 +103,15 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "quantile": of_column(dpq.quantile, **LEVELS),
     "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
     "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),
+    "min": of_column(dpq.min, epsilon=1.0, **BOUNDS),
+    "max": of_column(dpq.max, epsilon=1.0, **BOUNDS),
+    "iqr": of_column(dpq.iqr, epsilon=1.0, **BOUNDS),
+    "iqr, interval": of_column(dpq.iqr, epsilon=1.0, **BOUNDS, **INTERVAL),
+    "box": of_column(boxed, epsilon=1.0, **BOUNDS),
+    "min_by": grouped_values(dpq.min_by, **BOUNDS),
+    "max_by": grouped_values(dpq.max_by, **BOUNDS),
+    "iqr_by": grouped_values(dpq.iqr_by, **BOUNDS),
+    "box_by": grouped_values(dpq.box_by, **BOUNDS),
     "quantile_by": grouped,
     "count_by": grouped_values(dpq.count_by),
     "sum_by": grouped_values(dpq.sum_by, resolution=0.5),

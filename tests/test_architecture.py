@@ -95,6 +95,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
             "quantile_by",
             "select_keys",
         },
+        "extremes": {"aggregates_by", "quantile", "quantile_by"},
         "histogram": {"aggregates_by"},
         "ind_exp": {"intervals"},
         "joint_exp": {"intervals"},

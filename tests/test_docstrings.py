@@ -141,13 +141,17 @@ def test_arguments_are_explained_where_they_stand(name):
 def test_help_explains_shared_arguments_by_one_text():
     shared = ("resolution", "dither", "prior", "counts", "assume_sorted", "nan_policy")
     texts = arguments_of(dpq.joint_exp)
-    for function in (dpq.quantile, dpq.median, dpq.percentile, dpq.approx_quantiles):
+    of_quantiles = dpq.median, dpq.percentile, dpq.min, dpq.iqr, dpq.box
+    for function in (dpq.quantile, *of_quantiles, dpq.approx_quantiles):
         found = arguments_of(function)
         assert [found[name] for name in shared] == [texts[name] for name in shared]
     assert "Spacing of the public lattice" in texts["resolution"]
     assert "public clip" in arguments_of(dpq.mean_by)["bounds"]
     assert 'guarantee("mean_by", ...)' in arguments_of(dpq.mean_by)["accountant"]
-    assert "q" not in arguments_of(dpq.median)
+    for name in ("median", "min", "iqr", "box", "max_by", "iqr_by", "box_by"):
+        assert "q" not in arguments_of(getattr(dpq, name))
+    assert "share of the records" in arguments_of(dpq.max)["level"]
+    assert "confidence" not in arguments_of(dpq.box)
     assert "kernel" in arguments_of(dpq.median)["**method_options"]
 
 

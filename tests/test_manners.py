@@ -158,6 +158,8 @@ ANSWERS = {
     "PartialTree": dpq.PartialTree.of(COUNTED, **PLACE),  # private: to be merged elsewhere
     "Estimate": dpq.quantile(COUNTED, [0.2, 0.5], epsilon=1.0, confidence=0.9, rng=1, **PLACE),
     "GroupQuantiles": dpq.quantile_by(COUNTED, COUNTED % 2, [0.2, 0.5], **BY, **PLACE),
+    "Box": dpq.box(COUNTED, epsilon=1.0, rng=1, **PLACE),
+    "GroupBoxes": dpq.box_by(COUNTED, COUNTED % 2, groups=[0, 1], epsilon=1.0, rng=1, **PLACE),
     "GroupValues": dpq.count_by(COUNTED, COUNTED % 2, **BY),
     "Plan": dpq.plan(0.5, n=200, epsilon=[1.0, 2.0], **PLACE),
     "Guarantee": privacy.Guarantee(1.0, 1e-6, 0.5, mechanism="ind_exp"),
@@ -282,7 +284,12 @@ def test_guarantee_says_nothing_of_mechanisms_in_comparisons():
         ("quantile", dict(q=0.5, epsilon=-1.0), ValueError, "epsilon must be positive and finite"),
         ("quantile", dict(q=0.5, epsilon=1.0, n=-1), ValueError, "n must be at least 0, got -1"),
         ("quantile", dict(q=0.5, epsilon=1.0, bounds=(1, 0)), ValueError, "low < high"),
-        ("medain", {}, ValueError, "'quantile', 'percentile', 'median', got 'medain'"),
+        (
+            "medain",
+            {},
+            ValueError,
+            "'quantile', 'percentile', 'median', 'min', 'max', 'iqr', 'box', got 'medain'",
+        ),
     ],
 )
 def test_guarantee_refuses_as_the_call_does(method, options, error, message):

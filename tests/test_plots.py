@@ -344,9 +344,55 @@ def test_too_many_names_are_thinned_evenly(ax):
     assert ticks[0] == 299.0 and len(set(np.diff(ticks))) == 1
 
 
+# box
+
+
+BOX = dpq.Box(1.0, 2.0, 3.0, 5.0, 8.0, 0.01)
+
+
+def lines_of(ax):
+    """The corners of all lines, one after the other."""
+    return [np.column_stack(line.get_data()) for line in ax.lines]
+
+
+def test_box_is_five_numbers_and_no_more(ax):
+    assert plots.box(BOX, ax, widths=0.5) is ax
+    drawn = lines_of(ax)
+    assert {float(y) for each in drawn for y in each[:, 1]} == {1.0, 2.0, 3.0, 5.0, 8.0}
+    median = next(each for each in drawn if (each[:, 1] == 3.0).all())
+    np.testing.assert_allclose(median[:, 0], [0.75, 1.25])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("", "value")
+    assert [text.get_text() for text in ax.get_xticklabels()] == [""]
+
+
+def test_boxes_have_their_names(ax):
+    plots.box({"a": BOX, ("b", 2): BOX}, ax)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b / 2"]
+    place = dict(groups=["u", "v"], epsilon=1.0, bounds=(0, 9), rng=1)
+    out = dpq.box_by([1.0, 2.0, 3.0, 4.0], ["u", "v", "u", "v"], **place)
+    ax = plots.box(out)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["u", "v"]
+    assert ax.get_xlabel() == "group"
+    drawn = {float(y) for each in lines_of(ax) for y in each[:, 1]}
+    assert drawn == {*out.values.ravel().tolist()}
+    ax = plots.box([BOX, BOX], labels=["x", 7])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["x", "7"]
+
+
+def test_boxes_of_times_have_dates(ax):
+    days = dpq.Box(*(DAY + np.arange(5) * 10), 0.01)
+    plots.box([days], ax)
+    assert ax.get_ylabel() == "date"
+    drawn = {float(y) for each in lines_of(ax) for y in each[:, 1]}
+    assert drawn == {dates.date2num(each) for each in days}
+    waits = dpq.Box(*(datetime.timedelta(hours=hours) for hours in range(5)), 0.01)
+    assert plots.box(waits).get_ylabel() == "hours"
+
+
 # All of them
 
 DRAWN = {
+    "box": lambda ages, made, ax: plots.box([BOX, BOX], ax),
     "cdf": lambda ages, made, ax: plots.cdf(ages, ax),
     "quantiles": lambda ages, made, ax: plots.quantiles(Q, by_value(), ax),
     "plan": lambda ages, made, ax: plots.plan(made, ax),
@@ -419,6 +465,15 @@ def test_missing_matplotlib_is_named(name, ages, compared, monkeypatch):
             ValueError,
             "answer must be one value for each of 2 groups, got shape (1,)",
         ),
+        (lambda: plots.box(3.0), TypeError, "boxes must be one or more boxes, got float"),
+        (lambda: plots.box([1.0]), TypeError, "boxes must be one or more boxes, got float"),
+        (lambda: plots.box([]), ValueError, "boxes must be one or more, got none"),
+        (
+            lambda: plots.box(BOX, labels=["a", "b"]),
+            ValueError,
+            "labels must be one for each of 1 boxes, got 2",
+        ),
+        (lambda: plots.box(BOX, labels="a"), TypeError, "labels must be a sequence of labels"),
         (lambda: plots.groups([], []), ValueError, "keys must be those of one or more groups"),
         (lambda: plots.groups("ab", [1, 2]), TypeError, "keys must be a sequence of keys, got str"),
     ],

@@ -33,6 +33,8 @@ SECOND = 10**9
 LARGEST = 2**63 - 1
 
 INSTANTS, DURATIONS = "times", "durations"
+# What is in the unit of the records, of released objects.
+ANSWERS = ("value", "values", "low", "q1", "median", "q3", "high")
 EPOCH = datetime.datetime(1970, 1, 1)
 # Times of Arrow by the beginning of their type's name: what they are, and their unit, if it says.
 ARROW = {"date32": (INSTANTS, "D"), "date64": (INSTANTS, "ms"), "timestamp": (INSTANTS, None)}
@@ -310,13 +312,19 @@ class Unit:
 
     # Answers
 
+    @property
+    def of_lengths(self) -> Unit:
+        """That of a difference of two of its times."""
+        library = "datetime" if self.library == "date" else self.library
+        return Unit(DURATIONS, 0, self.step, None, library, self.tick)
+
     def restored(self, answer: Any) -> Any:
         """An answer in the unit of the bounds: numbers, an estimate, or what knows its `unit`."""
         if hasattr(answer, "unit"):
             answer.unit = self
             return answer
         if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
-            names = (name for name in ("value", "values", "low", "high") if hasattr(answer, name))
+            names = (name for name in ANSWERS if hasattr(answer, name))
             parts = {name: getattr(answer, name) for name in names}
             given = {name: part for name, part in parts.items() if part is not None}
             return dataclasses.replace(

@@ -613,11 +613,13 @@ def median(x: Any, **options: Any) -> Prepared[Any]:
 FRONT = {function.__name__: function for function in (quantile, percentile, median)}
 
 
-def charged(name: str, /, *, n: int | None = None, **public: Any) -> privacy.Guarantee:
-    """What a call of `quantile`, `percentile` or `median` charges, by its public arguments.
+def charged(
+    front: Callable[..., Any], /, *, n: int | None = None, **public: Any
+) -> privacy.Guarantee:
+    """What a call of `quantile`, or of what is made of it, charges, by its public arguments.
 
     Of the column it takes `n`, the number of its rows, where it goes by that.
     """
     column = iter(()) if n is None else range(_checks.check_count("n", n, 0))
-    made = Prepared.of(FRONT[name], column, **public)
+    made = Prepared.of(front, column, **public)
     return dataclasses.replace(made.guarantee, mechanism=made.mechanism)

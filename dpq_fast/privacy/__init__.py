@@ -80,6 +80,7 @@ from dpq_fast.privacy import (
     approx_quantiles,
     cdf,
     csmooth,
+    extremes,
     ind_exp,
     intervals,
     joint_exp,
@@ -131,6 +132,7 @@ __all__ = [
     "compose",
     "csmooth",
     "discrete_laplace_rho",
+    "extremes",
     "gaussian_delta",
     "gaussian_sigma",
     "guarantee",
@@ -159,8 +161,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     Parameters
     ----------
     method : str
-        Name of the mechanism's public function; or "quantile", "percentile" or "median", for what
-        these choose.
+        Name of the mechanism's public function; or "quantile", "percentile", "median", "min",
+        "max", "iqr" or "box", for what these choose.
     **parameters
         As given to that function: `q` (but for "joint_exp", "quantile_by"), exactly one of
         `epsilon` and `rho`, `delta`, `neighbors`, `max_contributions`, and what else the privacy
@@ -213,11 +215,11 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "count_by", "sum_by", "mean_by", "var_by", "std_by": the same for all groups together. They
         take `public_by`, and `delta` with a `selection_share`, too.
 
-        "quantile", "percentile", "median": what that call charges, whatever its `method` is, which
-        may be "auto". Takes all public arguments of the call, such as `bounds`, `resolution` and
-        `confidence`; and `n`, the number of rows of the column, where that is public ("swap")
-        and "auto" goes by it. For an accountant of composition "zcdp", where "auto" draws one level
-        by the exponential mechanism, add ``selection="exponential"``.
+        "quantile", "percentile", "median", "min", "max", "iqr", "box": what that call charges,
+        whatever its `method` is, which may be "auto". Takes all public arguments of the call, such
+        as `bounds`, `resolution` and `confidence`; and `n`, the number of rows of the column, where
+        that is public ("swap") and "auto" goes by it. For an accountant of composition "zcdp",
+        where "auto" draws one level by the exponential mechanism, add ``selection="exponential"``.
 
         With a `confidence`, of all that take one, the interval is included; where it has a budget
         of its own (`interval_share`), no range is stated.
@@ -235,12 +237,13 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     'ind_exp'
     """
     # which are built on this package
-    from dpq_fast.mechanisms.quantile import FRONT, charged
+    from dpq_fast.mechanisms.extremes import FRONT
+    from dpq_fast.mechanisms.quantile import charged
     from dpq_fast.mechanisms.registry import MECHANISMS
 
     check_choice("method", method, (*MECHANISMS, *FRONT))
     if method in FRONT:
-        return charged(method, **parameters)
+        return charged(FRONT[method], **parameters)
     row = MECHANISMS[method]
     further = () if row.intervals is None else INTERVAL_OPTIONS
     known = {*names_of(row.calibrate), *further}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast.data.keys import INTERVALS, PERIODS, comparable, kind_of
+from dpq_fast.released.box import FIVE, Box
 from dpq_fast.released.estimate import Estimate, in_json, plain
 from dpq_fast.released.packing import Packed
 
@@ -38,7 +39,8 @@ class GroupAnswers(Packed):
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Any:
         found = super()._of_parts(parts)
-        shape = (found.groups.size, *np.shape(getattr(found, "q", 0.0)))
+        each = (len(FIVE),) if isinstance(found, GroupBoxes) else np.shape(getattr(found, "q", 0.0))
+        shape = (found.groups.size, *each)
         answers = [found.values, *(end for end in (found.low, found.high) if end is not None)]
         asked = {end is None for end in (found.low, found.high, found.confidence, found.covers)}
         if found.groups.ndim != 1 or len(asked) > 1 or {each.shape for each in answers} != {shape}:
@@ -47,6 +49,8 @@ class GroupAnswers(Packed):
             raise ValueError("confidence must lie strictly between 0 and 1")
         if not (isinstance(found.names, tuple) and len(found._place) <= len(found)):
             raise ValueError("names must be a tuple, and groups what can be looked up")
+        if isinstance(found, GroupBoxes) and not isinstance(found.level, float):
+            raise ValueError("level must be a float")
         return found
 
     def __len__(self) -> int:
@@ -62,6 +66,8 @@ class GroupAnswers(Packed):
         about = f"{type(self).__name__} of {number:,} group{'' if number == 1 else 's'}"
         if hasattr(self, "q"):
             about += f", q = {np.asarray(self.q).tolist()}"
+        if isinstance(self, GroupBoxes):
+            about += f": {', '.join(FIVE)}"
         if self.confidence is not None:
             about += f", {100 * self.confidence:g}% intervals for the {self.covers}"
         keys = self.groups[:MOST_PRINTED].tolist()
@@ -98,7 +104,7 @@ class GroupAnswers(Packed):
         -------
         dict
             From each key to a number of Python or, for several levels, a list of them; with
-            intervals to what `Estimate.to_dict` gives.
+            intervals, and of boxes, to what `Estimate.to_dict` and `Box.to_dict` give.
 
         Raises
         ------
@@ -106,7 +112,7 @@ class GroupAnswers(Packed):
             If Python takes two keys for one: two hours of one name, when clocks are put back.
         """
         answers = {
-            key: answer.to_dict() if isinstance(answer, Estimate) else plain(answer)
+            key: answer.to_dict() if isinstance(answer, (Estimate, Box)) else plain(answer)
             for key, answer in self.items()
         }
         if len(answers) < len(self):
@@ -123,8 +129,8 @@ class GroupAnswers(Packed):
         -------
         str
             An array of objects: the key by the names of its columns ("group" where they have none),
-            q, value, and with intervals low and high. An end where there is no bound is null; times
-            are texts.
+            q, value, and with intervals low and high; of boxes their five numbers. An end where
+            there is no bound is null; times are texts.
         """
         columns = {name: in_json(plain(column)) for name, column in self._columns().items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -158,11 +164,8 @@ class GroupAnswers(Packed):
 
     def _columns(self) -> dict[str, NDArray[Any] | list[Any]]:
         """A row for each group and each level: columns of keys, of levels and of answers."""
-        parts = {"value": self.values, "low": self.low, "high": self.high}
-        answers = {name: part.ravel() for name, part in parts.items() if part is not None}
-        if hasattr(self, "q"):
-            answers = {"q": np.tile(np.ravel(self.q), len(self))} | answers
-        times = answers["value"].size // len(self) if len(self) else 0
+        answers = self._answers()
+        times = next(iter(answers.values())).size // len(self) if len(self) else 0
         keys = self.groups.tolist()
         rows = keys if keys and isinstance(keys[0], tuple) else [(key,) for key in keys]
         width = len(rows[0]) if rows else max(len(self.names), 1)
@@ -173,6 +176,14 @@ class GroupAnswers(Packed):
             name: [row[at] for row in rows for _ in range(times)] for at, name in enumerate(names)
         }
         return each | answers
+
+    def _answers(self) -> dict[str, NDArray[Any]]:
+        """Columns of answers alone."""
+        parts = {"value": self.values, "low": self.low, "high": self.high}
+        answers = {name: part.ravel() for name, part in parts.items() if part is not None}
+        if hasattr(self, "q"):
+            answers = {"q": np.tile(np.ravel(self.q), len(self))} | answers
+        return answers
 
     @cached_property
     def _place(self) -> dict[Any, int]:
@@ -253,6 +264,53 @@ class GroupQuantiles(GroupAnswers, byte=5):
         return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupBoxes(GroupAnswers, byte=10):
+    """Boxes by group, in the order of `groups`; a mapping from key to `Box`.
+
+    Attributes
+    ----------
+    groups : ndarray, shape (G,)
+        The public keys: integers, booleans, or as objects strings, dates or tuples of keys.
+    values : ndarray of float64, shape (G, 5)
+        Low, q1, median, q3 and high of each group.
+    level : float
+        As in `Box`, for all groups.
+    low, high, confidence, covers
+        None: there are no intervals.
+    names : tuple
+        What the columns of keys are called, if they are those of a frame.
+    """
+
+    groups: NDArray[Any]
+    values: NDArray[np.float64]
+    level: float
+    low: None = None
+    high: None = None
+    confidence: None = None
+    covers: None = None
+    names: tuple[Any, ...] = ()
+
+    def __getitem__(self, key: Any) -> Box:
+        """The box of one group."""
+        low, q1, median, q3, high = map(plain, super().__getitem__(key))
+        return Box(low, q1, median, q3, high, self.level)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row for each group: low, q1, median, q3 and high.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas, index = self._index()
+        return pandas.DataFrame(self._answers(), index=index)
+
+    def _answers(self) -> dict[str, NDArray[Any]]:
+        return {name: self.values[:, at] for at, name in enumerate(FIVE)}
+
+
 def _plain(answer: Any) -> Any:
     """A number of Python for one answer; a time stays of its type."""
     return answer if isinstance(answer, np.ndarray) else plain(answer)
@@ -279,6 +337,8 @@ def _framed(column: NDArray[Any] | list[Any]) -> Any:
 def _in_words(answer: Any) -> str:
     """The answer of one group, as it is printed."""
     parts = answer if isinstance(answer, Estimate) else (answer,)
+    if isinstance(answer, Box):
+        parts = ([*answer],)
     rows = zip(*(np.ravel(np.asarray(part)).tolist() for part in parts), strict=True)
     shown = ([f"{n:.10g}" if isinstance(n, float) else str(n) for n in row] for row in rows)
     return "  ".join(value + (f" [{', '.join(ends)}]" if ends else "") for value, *ends in shown)

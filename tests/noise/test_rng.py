@@ -274,6 +274,16 @@ RELEASES = {
     "quantile": lambda: dpq_fast.quantile(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
     "median": lambda: dpq_fast.median(COLUMN, epsilon=1.0, bounds=(0, 9)),
     "percentile": lambda: dpq_fast.percentile(COLUMN, 50, epsilon=1.0, bounds=(0, 9)),
+    "min": lambda: dpq_fast.min(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "max": lambda: dpq_fast.max(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "iqr": lambda: dpq_fast.iqr(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "box": lambda: dpq_fast.box(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    **{
+        name: lambda name=name: getattr(dpq_fast, name)(
+            COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, bounds=(0, 9)
+        )
+        for name in ("min_by", "max_by", "iqr_by", "box_by")
+    },
     "quantile_by": lambda: dpq_fast.quantile_by(
         COLUMN, [0, 0, 1, 1], 0.5, groups=[0, 1], epsilon=1.0, bounds=(0, 9)
     ),
@@ -356,8 +366,13 @@ def test_default_generator_of_every_function_is_the_secure_one(name, monkeypatch
 def test_every_public_function_is_in_the_list_of_releases():
     functions = {name for name in dpq_fast.__all__ if callable(getattr(dpq_fast, name))}
     others = {"AggTree", "PartialTree", "CDF"}  # classes: what draws in them has a line of its own
-    others |= {"Estimate", "Plan", "plan", "plan_mean", "plan_sum", "Table"}  # no releases
-    others |= {"GroupQuantiles", "GroupValues", "Weights"}  # answers, and what stands for counts
+    others |= {"Box", "Estimate", "Plan", "plan", "plan_mean", "plan_sum", "Table"}  # no releases
+    others |= {
+        "GroupBoxes",
+        "GroupQuantiles",
+        "GroupValues",
+        "Weights",
+    }  # answers, and what stands for counts
     others |= {"together"}  # of others
     others |= {"Accountant", "BudgetExceeded", "Guarantee"}  # what is spent
     assert functions - others <= set(RELEASES)

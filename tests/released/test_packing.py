@@ -34,6 +34,7 @@ DATA = Path(__file__).parent / "data"
 CLASSES = (
     *(dpq.AggTree, dpq.PartialTree, dpq.CDF, dpq.Estimate),
     *(dpq.GroupQuantiles, dpq.GroupValues, dpq.Plan),
+    *(dpq.Box, dpq.GroupBoxes),
 )
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 EAST = datetime.timezone(datetime.timedelta(hours=5, minutes=45))
@@ -111,10 +112,12 @@ def answers(made):
         said.append(made.to_frame())
     if isinstance(made, dpq.PartialTree):
         said.append(answers(made.merge(made).release(epsilon=0.5, rng=1)))
-    if isinstance(made, (dpq.GroupQuantiles, dpq.GroupValues)):
+    if isinstance(made, (dpq.GroupQuantiles, dpq.GroupValues, dpq.GroupBoxes)):
         said += [made.to_json(), [made[key] for key in made], made.to_pandas()]
     if isinstance(made, dpq.Estimate):
         said += [made.to_json(), np.asarray(made)]
+    if isinstance(made, dpq.Box):
+        said += [made.to_json(), *made]
     if isinstance(made, dpq.Plan):
         said += [made.to_frame(), made.best]
     return [str(each) for each in said]
@@ -193,6 +196,10 @@ def kept():
         "quantiles-one": dpq.GroupQuantiles(np.array([1, 2]), 0.5, np.array([0.1, 0.2])),
         **{f"values-{kind}".replace(" ", "-"): grouped(keys) for kind, keys in KEYS.items()},
         "values-none": grouped([]),
+        "box": dpq.Box(-1.5, 0.0, 2.25, 1e300, np.inf, 0.024),
+        "box-times": dpq.Box(*[NOON.replace(day=day) for day in range(1, 6)], 0.25),
+        "boxes": dpq.GroupBoxes(objects(["a", "b"]), np.arange(10.0).reshape(2, 5), 0.01,
+                                names=("town",)),
         "plan": plan_of(),
         "plan-values": plan_of(ranks=None, values=plan_of().ranks, least=None, shape=None,
                                group=None, needed=None),
@@ -228,7 +235,7 @@ def test_bytes_of_large_endian_arrays_are_those_of_others():
 
 def test_every_class_has_a_byte_of_its_own():
     names = {1: "AggTree", 2: "PartialTree", 3: "CDF", 4: "Estimate", 5: "GroupQuantiles"}
-    assert Packed._kinds == names | {6: "GroupValues", 7: "Plan"}
+    assert Packed._kinds == names | {6: "GroupValues", 7: "Plan", 9: "Box", 10: "GroupBoxes"}
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -741,6 +748,11 @@ def test_lengths_are_checked_before_memory_is_taken():
         ("estimate", {"low": np.zeros(2)}),
         ("estimate", {"confidence": 2.0}),
         ("estimate", {"confidence": "x"}),
+        ("box", {"level": 0.7}),
+        ("box", {"level": None}),
+        ("box", {"low": "x"}),
+        ("boxes", {"values": np.zeros((2, 4))}),
+        ("boxes", {"level": "x"}),
         ("quantiles", {"values": np.zeros(2)}),
         ("quantiles", {"low": None}),
         ("quantiles", {"confidence": None}),
