@@ -27,8 +27,10 @@ from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.budgets import resolve_epsilon
+from dpq_fast.privacy.extremes import extreme_level
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.estimate import Estimate
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
@@ -69,6 +71,7 @@ def describe(
     columns: Sequence[str] | None = None,
     resolution: Any = None,
     q: Any = (0.25, 0.5, 0.75),
+    extremes: bool = False,
     by: Any = None,
     groups: Any = None,
     delta: float = 0.0,
@@ -111,6 +114,9 @@ def describe(
         As in `quantile`, one for all columns or a mapping from names.
     q : float or array_like of float, default (0.25, 0.5, 0.75)
         Levels of the quantiles, in one dimension.
+    extremes : bool, default False
+        Whether there are a "min" and a "max": two more quantiles, drawn with the others, of the
+        level that `privacy.extremes.extreme_level` says for the budget of the quantiles.
     by : name or sequence of names, optional
         Columns of keys: a description of each group.
     groups : sequence of keys, or of tuples of them, optional
@@ -137,7 +143,8 @@ def describe(
     shares : mapping of str to float, optional
         Parts of a column's budget for "count", "mean", "std" and "quantile", in proportion; what
         has none is left out. Default: 1, 4 and 5 for "count", "mean" and "quantile"; for all that
-        `pandas.DataFrame.describe` has, say 1, 3, 3 and 3. Of points in time there is no "std".
+        `pandas.DataFrame.describe` has, say 1, 3, 3 and 3, and `extremes`. Of points in time there
+        is no "std".
     confidence : float, optional
         Give the ends of intervals, too, which cover each by itself with this probability.
     covers : {"sample", "population"}, default "sample"
@@ -158,9 +165,10 @@ def describe(
         Of the library of `frame`; of pandas for a mapping, a `Table` or an engine other than
         polars, or of pyarrow for the latter two where pandas is missing. A row for each column, or
         for each column and group; columns "column", those of the keys, "count", "mean", "std" and
-        one for each level, such as "25%"; with a `confidence` also "mean low", "mean high" and so
-        on. Mean and deviation are those of the records clamped to the bounds. Where some columns
-        are times and others are not, cells of libraries other than pandas are strings.
+        one for each level, such as "25%", between "min" and "max"; with a `confidence` also "mean
+        low", "mean high" and so on. Mean and deviation are those of the records clamped to the
+        bounds. Where some columns are times and others are not, cells of libraries other than
+        pandas are strings.
 
     Raises
     ------
@@ -227,7 +235,10 @@ def describe(
     if keys:
         functions = dict(count=count_by, mean=mean_by, std=std_by, quantile=quantile_by)
         own["public_by"] = public_by
-    ratios = _ratios(shares)
+    ratios, n_is_public = _ratios(shares), relation_of(neighbors).n_is_public
+    labels = [f"{label}%" for label in _percentages(levels.values.tolist())]
+    if _checks.check_flag("extremes", extremes):
+        labels = ["min", *labels, "max"]
     guess = {} if expected_n is None else {"expected_n": expected_n}
     parts: list[Statistic] = []
     for name in names:
@@ -238,7 +249,7 @@ def describe(
             "count": {},
             "mean": dict(covers=covers, **clip),
             "std": clip | guess,
-            "quantile": dict(q=levels.values, covers=covers, **place, **guess),
+            "quantile": dict(covers=covers, **place, **guess),
         }
         unit = unit_of(dict(bounds=ends))
         left_out = {"std"} if unit is not None and unit.kind == INSTANTS else set()
@@ -246,7 +257,14 @@ def describe(
             if part is None:
                 parts.append(Statistic(name, statistic, None))
                 continue
-            spend = {kind: part} | own | options[statistic]
+            spend: dict[str, Any] = {kind: part} | own | options[statistic]
+            if statistic == "quantile":
+                spend["q"] = levels.values
+                if extremes:
+                    n = expected_n
+                    if n is None and not keys:
+                        n = _checks.public_rows(column_of(name), None, n_is_public)
+                    spend["q"] = _with_extremes(levels.values, n, spend)
             parts.append(
                 Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spend))
             )
@@ -289,7 +307,7 @@ def describe(
                     cells.setdefault(f"{each.statistic}{end}", []).extend(missing)
                 continue
             answer = next(answers)
-            for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
+            for label, found in _labelled(each.statistic, answer, labels, bool(keys)):
                 cells.setdefault(label, []).extend(found)
         return _framed(library, cells)
 
@@ -425,7 +443,7 @@ def _keys_of(frame: Any, column_of: Callable[[Any], Any], keys: list[Any]) -> An
 
 
 def _labelled(
-    statistic: str, answer: Any, levels: Any, grouped: bool
+    statistic: str, answer: Any, labels: list[str], grouped: bool
 ) -> Iterator[tuple[str, list[Any]]]:
     """Cells below each other, one for each group, with the names of their columns."""
     parts = {"": answer}
@@ -440,9 +458,16 @@ def _labelled(
         for end, part in parts.items():
             yield f"{statistic}{end}", list(part)
         return
-    for place, label in enumerate(_percentages(levels.tolist())):
+    for place, label in enumerate(labels):
         for end, part in parts.items():
-            yield f"{label}%{end}", [row[place] for row in part]
+            yield f"{label}{end}", [row[place] for row in part]
+
+
+def _with_extremes(q: Any, n: int | None, spend: dict[str, Any]) -> list[float]:
+    """Levels with those that stand for a min and a max, of about n records, around them."""
+    known = ("epsilon", "rho", "neighbors", "max_contributions", "confidence", "covers")
+    level = extreme_level(n, **{name: spend[name] for name in known if name in spend})
+    return [level, *q.tolist(), 1.0 - level]
 
 
 def _percentages(levels: list[float]) -> list[str]:

@@ -19,7 +19,6 @@ from dpq_fast import _checks, privacy
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration, MeanStep, unit_of
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng, with_options
 from dpq_fast.reference.columns import numbers, present
 from dpq_fast.reference.ind_exp import IndExpLaw
@@ -372,8 +371,8 @@ class Spread(NamedTuple):
         else:
             either = margin(squares.scales[0], eighth.miss / 2.0, spent.gaussian)
             aside = Fraction(2 * either, largest)
-        off = float(min(aside, 2**500))
-        about = float(min(max(number, -(2**500)), 2**500))
+        off = float(min(aside, Fraction(2**500)))
+        about = float(min(max(number, Fraction(-(2**500))), Fraction(2**500)))
         few, many = (max(about + each, self.ddof + 1.0) for each in (-off, off))
         least *= many / max(many - self.ddof, 1.0)
         most_square *= few / max(few - self.ddof, 1.0)

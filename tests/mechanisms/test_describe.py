@@ -118,6 +118,23 @@ def test_deviations_and_rho_on_request(budget, confidence):
         assert row["50%"] == (quartiles[1] if confidence is None else quartiles[1].value)
 
 
+@pytest.mark.parametrize("keys", [{}, dict(by="region", groups=["north"])], ids=["all", "by"])
+def test_extremes_are_quantiles_of_a_public_level_in_the_same_draw(keys):
+    options = dict(bounds={"age": (0, 100)}, resolution=1.0, rng=5, epsilon=2.0)
+    out = dpq.describe(KEYED, extremes=True, shares={"quantile": 1}, q=[0.5], **keys, **options)
+    assert list(out.columns) == ["column", *(["region"] if keys else []), "min", "50%", "max"]
+    n = None if keys else len(KEYED)
+    level = dpq.privacy.extremes.extreme_level(n, epsilon=2.0)
+    place = dict(bounds=(0, 100), resolution=1.0, epsilon=2.0, rng=np.random.default_rng(5))
+    if keys:
+        found = dpq.quantile_by(
+            KEYED["age"], KEYED["region"], [level, 0.5, 1 - level], groups=["north"], **place
+        ).values[0]
+    else:
+        found = dpq.quantile(KEYED["age"], [level, 0.5, 1 - level], **place)
+    assert out[["min", "50%", "max"]].to_numpy().tolist() == [found.tolist()]
+
+
 def test_deviations_of_groups():
     out = dpq.describe(
         KEYED,
@@ -140,6 +157,7 @@ def test_deviations_of_groups():
         (dict(shares={"std": 1}, bounds={"since": BOUNDS["since"]}), "^shares must have more than"),
         (dict(shares={"var": 1}), "^shares must be a mapping from some of count, mean, std, quan"),
         (dict(epsilon=None, rho=1.0, by="region", delta=1e-6), "^rho must be left out where group"),
+        (dict(bounds=dict.fromkeys(NUMBERS, 3)), "^bounds must be two ends"),
         (dict(rho=1.0), "^exactly one of epsilon and rho must be given, got both"),
     ],
 )
