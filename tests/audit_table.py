@@ -37,6 +37,7 @@ from dpq_fast.laws.joint.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms import intervals as ends
 from dpq_fast.mechanisms.clipping import Mean
+from dpq_fast.mechanisms.spread import Spread
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -827,6 +828,27 @@ def of_rho(run: Run, rho: float) -> Callable[[privacy.Guarantee], Audit]:
     return lambda guarantee: run(replace(guarantee, rho=rho))
 
 
+def of_the_middle(original: Callable) -> Callable:
+    """Squares are thought to be no larger than those about the middle of a clip."""
+
+    def squares(self: Spread, moments: Any, twice: int | None) -> tuple[Mean, int]:
+        mean, total = original(self, moments, twice)
+        largest = self.clip.width**2
+        return replace(mean, clip=replace(mean.clip, last=largest), about=largest), total
+
+    return squares
+
+
+def all_for_both(original: Callable) -> Callable:
+    """All of the budget is for a center, and again for the squares about it."""
+
+    def parts(self: privacy.aggregates.Calibration, expected_n: int | None) -> Any:
+        center, _ = original(self, expected_n)
+        return (self.noise_epsilon if center else 0.0), self.noise_epsilon
+
+    return parts
+
+
 def of_the_records(original: Callable) -> Callable:
     """The aim is off by another number of records where one of them is high."""
 
@@ -885,6 +907,24 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
             "n near an end for nothing": changed("mean_scales", least_for_nothing),
         }
         yield Case("mean", neighbors, "public clip, pilot", run, mutants)
+
+    few = dict(lower=0, upper=3, expected_n=3, **public)
+    run = exact("var", 3, domain=[0.0, 1.0, 3.0], **few)
+    mutants = {
+        "half the noise": broken(run, privacy.aggregates, "laplace_scale", times(Fraction(1, 2))),
+        "squares of the middle": broken(run, Spread, "squares", of_the_middle),
+    }
+    yield Case("var", neighbors, "public clip, about the mean", run, mutants)
+    if neighbors == "swap":  # so much that two rows have a center
+        much = dict(q=None, lower=0, upper=2, resolution=1, neighbors=neighbors, epsilon=16.0)
+        run = exact("std", 2, domain=[0.0, 1.0, 2.0], ddof=1, **much)
+        changed = partial(broken, run, privacy.aggregates.Calibration)
+        mutants = {
+            "all of epsilon for each part": changed("spread_parts", all_for_both),
+            "squares of the middle": broken(run, Spread, "squares", of_the_middle),
+            "half the noise for n": changed("mean_scales", half_for_n),
+        }
+        yield Case("std", neighbors, "public clip, about a center", run, mutants)
 
     run = exact("sum", 3, domain=[2.0, 3.0], lower=2, upper=3, **public)
     if neighbors == "swap":
@@ -1384,6 +1424,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         ("count", "", {}),
         ("sum", "public clip", public),
         ("mean", "public clip", public),
+        ("var", "public clip", public | dict(expected_n=3)),
         ("sum", "private clip", private),
     ):
         run = estimate(name, *few, epsilon=1.0, **options, **relation)

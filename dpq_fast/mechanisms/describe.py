@@ -257,16 +257,16 @@ def describe(
             if part is None:
                 parts.append(Statistic(name, statistic, None))
                 continue
-            spend: dict[str, Any] = {kind: part} | own | options[statistic]
+            spent_on: dict[str, Any] = {kind: part} | own | options[statistic]
             if statistic == "quantile":
-                spend["q"] = levels.values
+                spent_on["q"] = levels.values
                 if extremes:
                     n = expected_n
                     if n is None and not keys:
                         n = _checks.public_rows(column_of(name), None, n_is_public)
-                    spend["q"] = _with_extremes(levels.values, n, spend)
+                    spent_on["q"] = _with_extremes(levels.values, n, spent_on)
             parts.append(
-                Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spend))
+                Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spent_on))
             )
 
     def prepared(groups: Any) -> list[Prepared[Any]]:

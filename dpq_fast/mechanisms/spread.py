@@ -216,7 +216,8 @@ class Found(NamedTuple):
         else:
             either = noise_tails.margin(scales[0], eighth.miss / 2.0, gaussian)
             aside = Fraction(2 * either, self.squares.clip.width)
-        number, off = (float(min(max(each, -FAR), FAR)) for each in (self.number, aside))
+        far = Fraction(FAR)
+        number, off = (float(min(max(each, -far), far)) for each in (self.number, aside))
         fewest, most = max(number - off, ddof + 1.0), max(number + off, ddof + 1.0)
         low, high = low * most / max(most - ddof, 1.0), high * fewest / max(fewest - ddof, 1.0)
         value = self.value(ddof, root)
