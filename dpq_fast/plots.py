@@ -26,7 +26,7 @@ from dpq_fast.released.cdf import CDF
 from dpq_fast.released.estimate import Estimate
 from dpq_fast.released.groups import GroupAnswers, GroupBoxes
 
-__all__ = ["box", "cdf", "groups", "plan", "quantiles"]
+__all__ = ["box", "cdf", "groups", "histogram", "plan", "quantiles"]
 
 # On a light background, and on a dark one.
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#5C5C5C")
@@ -426,6 +426,52 @@ def box(boxes: Any, ax: Any = None, labels: Any = None, **options: Any) -> Any:
     } | dict(medianprops=dict(color=_color(ax, 1), linewidth=2.0))
     ax.bxp(drawn, **style | options | dict(showfliers=False))
     return _named(ax, unit, words) if across else _named(ax, words, unit)
+
+
+def histogram(hist: Any, edges: Any, ax: Any = None, **options: Any) -> Any:
+    """Draw a released histogram: numbers over bins.
+
+    Parameters
+    ----------
+    hist, edges : array_like, shapes (k,) and (k + 1,)
+        From `dpq_fast.histogram`; edges may be times. A bin that reaches to infinity is not drawn.
+    ax : matplotlib.axes.Axes, optional
+        Default: those of a new figure.
+    **options
+        For ``ax.stairs``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is not installed.
+    ValueError
+        If there is not one edge more than numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpq_fast as dpq
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> ax = dpq.plots.histogram(*dpq.histogram(ages, 6, (15, 85), epsilon=1.0))
+    >>> ax.get_ylabel()
+    'records'
+    """
+    numbers, ends = np.asarray(hist), np.asarray(edges)
+    if numbers.ndim != 1 or ends.shape != (numbers.size + 1,):
+        raise ValueError(
+            f"edges must be one more than hist has numbers, got {ends.shape} and {numbers.shape}"
+        )
+    ax = _axes(ax, "plots.histogram")
+    ((places,), unit) = _on(ax.xaxis, "edges", ends)
+    inside = np.isfinite(places)
+    shown = inside[:-1] & inside[1:]
+    style = dict(color=_color(ax, 0), fill=True, alpha=0.6)
+    ax.stairs(numbers[shown], places[inside], **_over(style, options))
+    return _named(ax, unit, "records" if numbers.dtype.kind == "i" else "density")
 
 
 # What is to be drawn

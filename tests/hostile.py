@@ -151,6 +151,7 @@ LEFT_OUT = (
         "plots.quantiles": "takes what is public by then",
         "plots.plan": "takes what is public by then",
         "plots.groups": "takes what is public by then",
+        "plots.histogram": "takes what is public by then",
         "plots.box": "takes what is public by then",
         "CDF.to_frame": "no arguments",
         "reference.persons.counts_of": "what a reference takes: sequences of Python",

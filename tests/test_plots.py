@@ -389,9 +389,21 @@ def test_boxes_of_times_have_dates(ax):
     assert plots.box(waits).get_ylabel() == "hours"
 
 
+def test_histograms_are_stairs(ax):
+    assert plots.histogram([3, 1, 4, 1], [-np.inf, 0.0, 2.0, 3.0, np.inf], ax) is ax
+    (stairs,) = ax.patches
+    values, edges, _ = stairs.get_data()
+    assert values.tolist() == [1, 4] and edges.tolist() == [0.0, 2.0, 3.0]
+    assert ax.get_ylabel() == "records"
+    assert plots.histogram([0.2], [DAY, DAY + 10]).get_xlabel() == "date"
+    with pytest.raises(ValueError, match=r"^edges must be one more than hist has numbers, got"):
+        plots.histogram([1, 2], [0.0, 1.0], ax)
+
+
 # All of them
 
 DRAWN = {
+    "histogram": lambda ages, made, ax: plots.histogram([1, 2], [0, 1, 2], ax),
     "box": lambda ages, made, ax: plots.box([BOX, BOX], ax),
     "cdf": lambda ages, made, ax: plots.cdf(ages, ax),
     "quantiles": lambda ages, made, ax: plots.quantiles(Q, by_value(), ax),

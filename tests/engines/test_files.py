@@ -64,6 +64,7 @@ RELEASES = {
     "unbounded": lambda x: dpq.unbounded_quantile(x, [0.5, 0.9], epsilon=1.0, rng=7),
     "below": lambda x: dpq.unbounded_quantile(x, 0.01, epsilon=1.0, lower=None, rng=7),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=0, upper=1000, rng=7),
+    "var": lambda x: dpq.var(x, epsilon=1.0, bounds=(0, 1000), rng=7),
     "sum": lambda x: dpq.sum(x, epsilon=1.0, rng=7),
     "count": lambda x: dpq.count(x, epsilon=1.0, rng=7),
 }

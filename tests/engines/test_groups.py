@@ -71,6 +71,7 @@ RELEASES = {
     "sum, swap": (dpq.sum_by, CLIP | dict(public_by=True, confidence=0.9)),
     "sum, search": (dpq.sum_by, dict(epsilon=1.0)),
     "mean": (dpq.mean_by, CLIP),
+    "std": (dpq.std_by, CLIP),
     "mean, interval": (dpq.mean_by, CLIP | dict(confidence=0.9)),
     "mean, search": (dpq.mean_by, dict(epsilon=4.0, method="ind_exp", lower=0, upper=99)),
     "median": (dpq.quantile_by, dict(q=0.5, **BOUNDS)),

@@ -193,6 +193,7 @@ CALLS = {
         LEVELS
     ),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=-9, upper=9, rng=7),
+    "var": lambda x: dpq.var(x, epsilon=1.0, bounds=(-9, 9), rng=7),
     "sum": lambda x: dpq.sum(x, epsilon=1.0, lower=-9, upper=9, rng=7),
     "count": lambda x: dpq.count(x, epsilon=1.0, rng=7),
     "unbounded_quantile": lambda x: dpq.unbounded_quantile(x, 0.9, epsilon=1.0, rng=7),

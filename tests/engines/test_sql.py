@@ -372,6 +372,8 @@ RELEASES = {
     "unbounded": lambda x: dpq.unbounded_quantile(x, [0.5, 0.9], epsilon=1.0, rng=7),
     "below": lambda x: dpq.unbounded_quantile(x, 0.01, epsilon=1.0, lower=None, rng=7),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=-20, upper=20, rng=7),
+    "var": lambda x: dpq.var(x, epsilon=1.0, bounds=(-20, 20), rng=7),
+    "histogram": lambda x: dpq.histogram(x, [-9.0, -1.0, 0.5, 4.0, 30.0], rho=0.5, rng=7)[0],
     "clipped": lambda x: dpq.sum(x, epsilon=1.0, rng=7),
     "count": lambda x: dpq.count(x, epsilon=1.0, rng=7),
 }

@@ -75,6 +75,8 @@ RELEASES = {
     "csmooth": lambda x: dpq.csmooth(x, 0.5, rho=0.5, bounds=(-100, 100), rng=7),
     "unbounded_quantile": lambda x: dpq.unbounded_quantile(x, 0.9, epsilon=1.0, rng=7),
     "mean": lambda x: dpq.mean(x, epsilon=1.0, lower=-20, upper=20, rng=7),
+    "std": lambda x: dpq.std(x, epsilon=1.0, bounds=(-20, 20), ddof=1, rng=7),
+    "histogram": lambda x: dpq.histogram(x, 6, (-20, 20), epsilon=1.0, rng=7)[0],
     "sum": lambda x: dpq.sum(x, epsilon=1.0, rng=7),
     "count": lambda x: dpq.count(x, epsilon=1.0, rng=7),
 }
