@@ -264,6 +264,7 @@ class GroupQuantiles(GroupAnswers, byte=5):
         return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
+@in_our_words
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupBoxes(GroupAnswers, byte=10):
     """Boxes by group, in the order of `groups`; a mapping from key to `Box`.
@@ -280,6 +281,15 @@ class GroupBoxes(GroupAnswers, byte=10):
         None: there are no intervals.
     names : tuple
         What the columns of keys are called, if they are those of a frame.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> place = dict(groups=["hr", "it"], epsilon=1.0, bounds=(0, 9))
+    >>> made = dpq.box_by([5.0, 3.0, 4.0], ["it", "hr", "it"], **place)
+    >>> low, q1, median, q3, high = made["it"]
+    >>> bool(low <= median <= high)
+    True
     """
 
     groups: NDArray[Any]

@@ -367,12 +367,8 @@ def test_every_public_function_is_in_the_list_of_releases():
     functions = {name for name in dpq_fast.__all__ if callable(getattr(dpq_fast, name))}
     others = {"AggTree", "PartialTree", "CDF"}  # classes: what draws in them has a line of its own
     others |= {"Box", "Estimate", "Plan", "plan", "plan_mean", "plan_sum", "Table"}  # no releases
-    others |= {
-        "GroupBoxes",
-        "GroupQuantiles",
-        "GroupValues",
-        "Weights",
-    }  # answers, and what stands for counts
+    # answers, and what stands for counts
+    others |= {"GroupBoxes", "GroupQuantiles", "GroupValues", "Weights"}
     others |= {"together"}  # of others
     others |= {"Accountant", "BudgetExceeded", "Guarantee"}  # what is spent
     assert functions - others <= set(RELEASES)
