@@ -263,7 +263,7 @@ USUAL: dict[str, Any] = dict(
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
     may_have_missing=True, aside=3, step=None, rows=1_500, t=0.5, squared=2.0, given={},
-    ddof=1, density=True, categories=[0, 1],
+    ddof=1, density=True, categories=[0, 1], extremes=True,
     fraction=0.5, relation=Checked(relation_of("swap")),
     guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
