@@ -443,11 +443,20 @@ OWN: dict[str, dict[str, Any]] = {
     "value_counts": dict(x=KEYS),
     "value_counts, selected": dict(x=KEYS, categories=None, delta=1e-3, selection_share=0.5),
     "histogram, edges": dict(bins=[-2.0, 0.0, 3.0], bounds=None),
+    **{f"{name}, rho": dict(epsilon=None, rho=0.5) for name in ("count", "histogram", "count_by")},
     **{
-        f"{name}, rho": dict(epsilon=None, rho=0.5)
-        for name in ("count", "histogram", "sum", "mean", "var", "count_by")
+        f"{name}, rho": dict(epsilon=None, rho=0.5, method="unbounded", q=0.9)
+        for name in ("sum", "mean", "var")
     },
-    **{f"{name}, public": dict(q=None, lower=-4.0, upper=8.0) for name in ("var", "std", "var_by")},
+    **{
+        f"{side}{name}": dict(method="unbounded", q=0.9)
+        for name in ("var", "std", "var_by", "std_by")
+        for side in ("", "reference.")
+    },
+    **{
+        f"{name}, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0)
+        for name in ("var", "std", "var_by")
+    },
     "privacy.agg_tree.shape_of": dict(points=100),
     "privacy.agg_tree.least_error": dict(points=Checked(100), expected_n=Checked(30)),
     "privacy.agg_tree.expected_error": dict(

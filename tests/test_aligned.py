@@ -52,6 +52,8 @@ def call(name: str, rng: Any, /, **given: Any) -> Any:
     if arguments.get("groups", 0) is None or ("groups" not in arguments and "by" in arguments):
         arguments["delta"] = 0.5  # few records are enough for a key
     answer = usual.make(arguments)
+    if isinstance(answer, tuple):  # of a histogram, with its edges
+        answer = answer[0]
     if isinstance(answer, dpq.Sample):
         answer = dpq.quantile(answer, [0.1, 0.5, 0.9], epsilon=1.0, method="joint_exp", rng=rng)
     if hasattr(answer, "log_prob") or hasattr(answer, "pilot"):

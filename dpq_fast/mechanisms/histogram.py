@@ -130,7 +130,7 @@ def histogram(
     elif bounds is None:
         raise ValueError("bounds must be given for a number of bins, got None")
     else:
-        _checks.check_count("bins", bins)
+        _check_number(_checks.check_count("bins", bins))
         given = None
     if given is not None and unit_of({"bounds": bounds}) is None:
         column, unit, ends = x, None, (float(given[0]), float(given[-1]))
@@ -138,15 +138,15 @@ def histogram(
         column, unit, options = placed(x, bounds=bounds)
         ends = _checks.check_bounds(options["bounds"])
     if given is None:
-        edges = np.linspace(*ends, int(bins) + 1)
+        low, high = ends
+        edges = 2.0 * np.linspace(low / 2.0, high / 2.0, int(bins) + 1)  # no width is infinite
+        edges[0], edges[-1] = ends
         shown: Any = edges if unit is None else unit.restored(edges)
     else:
         edges = given.astype(np.float64) if unit is None else unit.points("bins", given)
         shown = given if unit is not None else edges
     if not (edges[1:] > edges[:-1]).all():
         raise ValueError(f"bins must ascend, got {shown[:8].tolist()}")
-    if edges.size - 1 > MOST_BINS:
-        raise ValueError(f"bins must be at most 2^20, got {edges.size - 1}")
     form = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     read = Records.reader(column, **form)
     parts = parts_of(x, counts)
@@ -174,9 +174,15 @@ def histogram(
     return Prepared(calibration, draw, "histogram")
 
 
+def _check_number(bins: int) -> None:
+    if bins > MOST_BINS:
+        raise ValueError(f"bins must be at most 2^20, got {bins}")
+
+
 def _edges(bins: Any) -> NDArray[Any]:
     """Edges as they were given, for their form."""
     edges = np.asarray(bins)
+    _check_number(edges.size - 1)
     if edges.ndim != 1 or edges.size < 2:
         raise ValueError(f"bins must be a number, or two edges or more, got {bins!r}")
     if edges.dtype == object:  # of decimals, dates and times of Python

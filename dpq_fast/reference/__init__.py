@@ -15,7 +15,7 @@ from dpq_fast.reference.aggregates_by import count_by, mean_by, std_by, sum_by, 
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.reference.cdf import cdf
 from dpq_fast.reference.csmooth import csmooth
-from dpq_fast.reference.histograms import histogram
+from dpq_fast.reference.histogram import histogram
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.key_selection import select_keys

@@ -22,7 +22,7 @@ from dpq_fast.privacy.intervals import POPULATION, Request, sampled_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.histogram import uniform_counts, uniform_edges
+from dpq_fast.reference.bins import uniform_counts, uniform_edges
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace

@@ -1,96 +1,116 @@
-"""Counts of values by bin: the edges by their formulas, and one bisection per value."""
+"""Histograms: record by record, bin by bin."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import pairwise
+from typing import Any
 
-# Most thresholds of a geometric grid.
-MAX_THRESHOLDS = 2**24
-# Bits kept of a power: far more than float64 has.
-BITS = 256
+import numpy as np
+from numpy.typing import NDArray
 
-
-def uniform_edges(low: float, high: float, bins: int) -> list[float]:
-    """The edges k * step + low, in float64, as of ``np.linspace(low, high, bins + 1)``."""
-    step = (high - low) / bins
-    return [min(k * step + low, high) for k in range(bins)] + [high]
+from dpq_fast import _checks, privacy
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
+from dpq_fast.reference.sample import check_records, kept_records
 
 
-def powers(base: float) -> Iterator[float]:
-    """1, base, base^2, ... rounded to nearest, as far as float64 goes."""
-    numerator, denominator = base.as_integer_ratio()
-    shift = denominator.bit_length() - 1  # denominator = 2^shift
-    mantissa, exponent = 1, 0  # the power is mantissa * 2^exponent
-    while True:
-        try:
-            yield float(mantissa << exponent) if exponent >= 0 else mantissa / (1 << -exponent)
-        except OverflowError:
-            return
-        mantissa, exponent = mantissa * numerator, exponent - shift
-        surplus = max(mantissa.bit_length() - BITS, 0)
-        mantissa, exponent = mantissa >> surplus, exponent + surplus
-
-
-def geometric_thresholds(beta: float, lower: float, upper: float | None = None) -> list[float]:
-    """The thresholds (beta^i - 1) + lower, in float64, up to the first not below `upper`."""
-    thresholds: list[float] = []
-    for power in islice(powers(beta), MAX_THRESHOLDS):
-        threshold = (power - 1.0) + lower
-        if threshold == math.inf:
-            return thresholds
-        thresholds.append(threshold)
-        if upper is not None and threshold >= upper:
-            return thresholds
-    if upper is not None and len(thresholds) == MAX_THRESHOLDS:
-        raise ValueError(f"beta must be large enough to reach upper in 2^24 thresholds, got {beta}")
-    return thresholds
-
-
-def edge_counts(
-    values: Iterable[float],
-    edges: Sequence[float],
-    weights: Iterable[int] | None = None,
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    bounds: tuple[Any, Any] | None = None,
     *,
-    out: list[int] | None = None,
-) -> list[int]:
-    """Entry k counts edges[k] <= v < edges[k + 1]; values outside are clamped, the end closed."""
-    counts = [0] * (len(edges) - 1) if out is None else out
-    column = [float(v) for v in values]
-    for v, weight in zip(column, [1] * len(column) if weights is None else weights, strict=True):
-        if not math.isnan(v):
-            clamped = min(max(v, edges[0]), edges[-1])
-            k = bisect_right(edges, clamped) - 1
-            if clamped == edges[-1]:  # the last bin is closed
-                k = len(edges) - 2
-            counts[k] += int(weight)
-    return counts
+    density: bool = False,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Release how many records are in each bin.
+
+    The law is that of `dpq_fast.histogram`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order.
+    bins, bounds, density, epsilon, rho, neighbors, counts, nan_policy, max_contributions, \
+accountant, rng
+        As in `dpq_fast.histogram`.
+
+    Returns
+    -------
+    hist, edges : ndarray
+    """
+    calibration = privacy.aggregates_by.calibrate_histogram(
+        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    )
+    _checks.check_flag("density", density)
+    edges = edges_of(bins, bounds)
+    check_records(x, nan_policy, counts)
+    generator = default_rng(rng)
+    privacy.charge(accountant, calibration, "histogram")
+    records = kept_records(x, counts, nan_policy).tolist()
+    last = edges[-1]
+    numbers = [sum(r < edges[0] for r in records)]
+    for low, high in pairwise(edges):
+        closed = high == last
+        numbers.append(sum(low <= r < high or (closed and r == high) for r in records))
+    numbers.append(sum(r > last for r in records))
+    each = calibration.each
+    drawn = discrete_gaussian if each.gaussian else discrete_laplace
+    shown = [edges[0] > -np.inf, *[True] * (len(edges) - 1), last < np.inf]
+    noisy = [
+        number + drawn(each.scale, rng=generator)
+        for number, is_bin in zip(numbers, shown, strict=True)
+        if is_bin
+    ]
+    known = calibration.relation.n_is_public and nan_policy == "raise" and counts is None
+    whole = adding_up(noisy, len(records)) if known else [max(number, 0) for number in noisy]
+    hist = np.array(whole[int(shown[0]) : len(whole) - int(shown[-1])])
+    if density:
+        total = hist.sum()
+        hist = hist / (np.diff(edges) * total) if total else np.zeros(hist.size)
+    return hist, np.array(edges)
 
 
-def uniform_counts(
-    values: Iterable[float],
-    low: float,
-    high: float,
-    bins: int,
-    weights: Iterable[int] | None = None,
-    *,
-    out: list[int] | None = None,
-) -> list[int]:
-    """Counts between `uniform_edges`."""
-    return edge_counts(values, uniform_edges(low, high, bins), weights, out=out)
+def edges_of(bins: Any, bounds: Any) -> list[float]:
+    """The edges of the bins."""
+    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
+        if bounds is not None:
+            raise ValueError("bounds must be left out where bins are edges")
+        given = np.asarray(bins)
+        if given.ndim != 1 or given.size < 2:
+            raise ValueError(f"bins must be a number, or two edges or more, got {bins!r}")
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"bins must be numbers or times, got dtype {given.dtype}")
+        edges = [float(edge) for edge in given]
+    else:
+        if bounds is None:
+            raise ValueError("bounds must be given for a number of bins, got None")
+        _checks.check_count("bins", bins)
+        low, high = _checks.check_bounds(bounds)
+        edges = [float(edge) for edge in np.linspace(low, high, int(bins) + 1)]
+    if not all(low < high for low, high in pairwise(edges)):
+        raise ValueError(f"bins must ascend, got {edges[:8]}")
+    return edges
 
 
-def geometric_counts(
-    values: Iterable[float],
-    beta: float,
-    lower: float,
-    weights: Iterable[int] | None = None,
-    *,
-    upper: float | None = None,
-    out: list[int] | None = None,
-) -> tuple[list[float], list[int]]:
-    """Thresholds t_i, and counts of t_i <= v < t_{i+1}; the last bucket has no upper edge."""
-    thresholds = geometric_thresholds(beta, lower, upper)
-    return thresholds, edge_counts(values, [*thresholds, math.inf], weights, out=out)
+def adding_up(noisy: list[int], total: int) -> list[int]:
+    """Whole numbers that are not negative and add up, nearest to noisy ones, by halving."""
+    low, high = min(noisy) - total - 1.0, float(max(noisy))
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if sum(max(number - middle, 0.0) for number in noisy) > total:
+            low = middle
+        else:
+            high = middle
+    near = [max(number - high, 0.0) for number in noisy]
+    whole = [int(number + 1e-9) for number in near]
+    order = sorted(range(len(noisy)), key=lambda i: (whole[i] - near[i], i))
+    for i in range(total - sum(whole)):
+        whole[order[i % len(order)]] += 1
+    return whole

@@ -21,7 +21,7 @@ from dpq_fast.privacy.levels import Levels, Split, splits
 from dpq_fast.privacy.unbounded_quantile import Calibration
 from dpq_fast.reference._calls import Law, with_options
 from dpq_fast.reference.above_threshold import AboveThresholdLaw, halts_of
-from dpq_fast.reference.histogram import geometric_thresholds, powers
+from dpq_fast.reference.bins import geometric_thresholds, powers
 from dpq_fast.reference.intervals import Column, released
 from dpq_fast.reference.lattice import (
     first_multiple,

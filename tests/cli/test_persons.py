@@ -197,7 +197,7 @@ REFUSED = {
         "Invalid value for '--contributions': must be weights or a number from 1 on, got '0'",
     ),
     "population": (
-        [*WEIGHTS, "--confidence", 0.9, "--covers", "population"],
+        [*WEIGHTS, "--contributions", 0],
         "covers must be 'sample' with a privacy_unit, got 'population'",
     ),
 }

@@ -133,7 +133,7 @@ def test_zcdp_answers_are_those_of_our_function(name, neighbors):
 @pytest.mark.parametrize("clip", ["public", "private"])
 @pytest.mark.parametrize("neighbors", METRICS)
 @pytest.mark.parametrize("name", ["sum", "mean", "count"])
-def test_a_rho_buys_the_largest_epsilon_of_what_takes_no_rho(name, neighbors, clip, monkeypatch):
+def test_a_rho_is_that_of_the_release(name, neighbors, clip, monkeypatch):
     spent = []
     if clip == "private" and name != "count":
         given, own = dict(bounds=None, share=0.4), dict(share=0.4)
@@ -148,13 +148,10 @@ def test_a_rho_buys_the_largest_epsilon_of_what_takes_no_rho(name, neighbors, cl
     measurement = made(name, 0.125, neighbors, output_measure=ZCDP, rng=3, **given)
     answer = measurement(X)
     guarantee = spent[-1]
-    assert guarantee.implied_rho == pytest.approx(0.125, rel=1e-9)
-    assert guarantee.implied_rho <= 0.125
+    assert guarantee.rho == 0.125 and guarantee.epsilon is None
     assert guarantee.neighbors == neighbors
     release = partial(getattr(dpq, name), X, neighbors=neighbors, rng=3, **own)
-    assert answer == release(epsilon=guarantee.epsilon)
-    # no less than the general bound buys
-    assert guarantee.epsilon >= 0.5
+    assert answer == release(rho=0.125)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpq_fast._kernels import histogram as kernel
 from dpq_fast.data import histogram as fast
 from dpq_fast.data.histogram import Bins
-from dpq_fast.reference import histogram as reference
+from dpq_fast.reference import bins as reference
 
 SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e300, -1e300]
 BETAS = [1.001, 1.01, 1.5, 2.0]

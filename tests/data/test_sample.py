@@ -28,7 +28,7 @@ from dpq_fast.data.passes import MIN_SHARE
 from dpq_fast.data.queries import BinCounts
 from dpq_fast.data.records import Records
 from dpq_fast.orders import choice as choice_module
-from dpq_fast.reference import histogram as reference
+from dpq_fast.reference import bins as reference
 
 BOUNDS = (0.0, 10.0)
 RECORDS = [7, 2, 2, 9, 0, 3, 2]

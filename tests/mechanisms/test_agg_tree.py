@@ -120,8 +120,8 @@ def test_agg_tree_without_noise_gives_the_counts_back(
 def test_agg_tree_counts_equal_reference(x):
     for height, branching in [(1, 3), (2, 2), (2, 4), (3, 3)]:
         tree = exact_tree(x, height=height, branching=branching, resolution=0)
-        edges = reference.histogram.uniform_edges(0.0, 1.0, branching**height)
-        leaves = reference.histogram.edge_counts(x, edges)
+        edges = reference.bins.uniform_edges(0.0, 1.0, branching**height)
+        leaves = reference.bins.edge_counts(x, edges)
         assert nodes_of(tree.nodes) == exact_counts(leaves, height, branching)
 
 

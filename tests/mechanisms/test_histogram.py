@@ -18,7 +18,7 @@ from dpq_fast.data.persons import WEIGHT
 from dpq_fast.mechanisms import histogram as module
 from dpq_fast.mechanisms.histogram import whole_numbers
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
-from dpq_fast.reference.histograms import adding_up
+from dpq_fast.reference.histogram import adding_up
 
 RNG = np.random.default_rng(1)
 X = np.append(RNG.normal(50.0, 12.0, 5_000).round(1), [20.0, 80.0, 35.0, np.inf, -np.inf])
