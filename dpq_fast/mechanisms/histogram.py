@@ -130,7 +130,7 @@ def histogram(
     elif bounds is None:
         raise ValueError("bounds must be given for a number of bins, got None")
     else:
-        _checks.check_count("bins", bins)
+        _check_few(_checks.check_count("bins", bins))
         given = None
     if given is not None and unit_of({"bounds": bounds}) is None:
         column, unit, ends = x, None, (float(given[0]), float(given[-1]))
@@ -145,8 +145,7 @@ def histogram(
         shown = given if unit is not None else edges
     if not (edges[1:] > edges[:-1]).all():
         raise ValueError(f"bins must ascend, got {shown[:8].tolist()}")
-    if edges.size - 1 > MOST_BINS:
-        raise ValueError(f"bins must be at most 2^20, got {edges.size - 1}")
+    _check_few(edges.size - 1)
     form = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     read = Records.reader(column, **form)
     parts = parts_of(x, counts)
@@ -172,6 +171,12 @@ def histogram(
         return hist, shown
 
     return Prepared(calibration, draw, "histogram")
+
+
+def _check_few(bins: int) -> None:
+    """Refuse numbers of bins that would take the memory of a column."""
+    if bins > MOST_BINS:
+        raise ValueError(f"bins must be at most 2^20, got {bins}")
 
 
 def _edges(bins: Any) -> NDArray[Any]:
