@@ -139,7 +139,7 @@ class LossCase:
 
 @dataclass(frozen=True)
 class TotalCase:
-    """Mean errors of sums or means, in units of an error that is possible. No table shows them.
+    """Mean errors of totals, in units of one that is possible, or a peer's. No table shows them.
 
     Attributes
     ----------

@@ -94,3 +94,35 @@ def opendp_sum(x: NDArray) -> Callable[[], Any]:
         lambda scale: total >> dp.m.then_laplace(scale), d_in=2, d_out=EPSILON
     )
     return lambda: measurement(x)
+
+
+def diffprivlib_var(x: NDArray) -> Callable[[], Any]:
+    """A call that releases the variance of the clamped records."""
+    return partial(diffprivlib().var, x, epsilon=EPSILON, bounds=BOUNDS)
+
+
+def diffprivlib_histogram(
+    x: NDArray, edges: NDArray, epsilon: float = EPSILON
+) -> Callable[[], Any]:
+    """A call that releases numbers in bins, for a record that is added or removed."""
+    ends = edges[0], edges[-1]
+    state = np.random.RandomState(2)
+    release = partial(diffprivlib().histogram, x, epsilon, edges.tolist(), ends, random_state=state)
+    return lambda: release()[0]
+
+
+def opendp_histogram(x: NDArray, edges: NDArray, epsilon: float = EPSILON) -> Callable[[], Any]:
+    """The same with geometric noise; opendp calls bins categories."""
+    dp = opendp()
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    bins = list(range(1, edges.size))
+    *starts, end = edges.tolist()
+    counts = (
+        (domain, dp.symmetric_distance())
+        >> dp.t.then_find_bin([*starts, float(np.nextafter(end, np.inf))])
+        >> dp.t.then_count_by_categories(bins, null_category=False, TOA=int)
+    )
+    measurement = dp.binary_search_chain(
+        lambda scale: counts >> dp.m.then_laplace(scale), d_in=1, d_out=epsilon
+    )
+    return lambda: measurement(x)

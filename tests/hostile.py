@@ -304,6 +304,8 @@ MORE: dict[str, tuple[str, ...]] = {
     ),
     "privacy.cdf.calibrate": ("bins", "aggregate"),
 }
+# Of diffprivlib, with what it names otherwise than we do.
+HISTOGRAM: dict[str, Any] = dict(sample=COLUMN, range=BOUNDS, weights=Checked(None), density=False)
 # Without an interval.
 PLAIN = dict(confidence=None, interval_share=None)
 # What a function has otherwise than others.
@@ -499,8 +501,16 @@ OWN: dict[str, dict[str, Any]] = {
     "diffprivlib.nanmean": dict(dtype=np.float32),
     "diffprivlib.sum": dict(dtype=int),
     "diffprivlib.nansum": dict(dtype=None),
+    "diffprivlib.var": dict(dtype=None),
+    "diffprivlib.nanvar": dict(dtype=np.float32),
+    "diffprivlib.std": dict(dtype=int),
+    "diffprivlib.nanstd": dict(dtype=None),
+    "diffprivlib.histogram": HISTOGRAM,
+    "diffprivlib.histogram, edges": HISTOGRAM | dict(bins=[0.0, 1.0, 5.0], range=Checked(None)),
     "diffprivlib.median, no bounds": dict(bounds=None, resolution=None),
     "diffprivlib.mean, no bounds": dict(bounds=None, resolution=None, dtype=None),
+    "diffprivlib.var, no bounds": dict(bounds=None, resolution=None, dtype=None),
+    "diffprivlib.histogram, no range": HISTOGRAM | dict(range=None),
     "audit.exact": dict(x=1, outputs=None, guarantee=None),
     "audit.estimate": dict(x=[0.0], guarantee=None),
 }

@@ -7,20 +7,22 @@ In a program that says ``from diffprivlib.tools import quantile`` this takes its
 diffprivlib need not be installed, and is never imported. Where a program has imported it, its
 default accountant is charged, and its classes of warnings catch ours.
 
-**What is here**: `quantile`, `percentile`, `median`, `mean`, `nanmean`, `sum`, `nansum`,
-`count_nonzero`, `PrivacyLeakWarning` and `DiffprivlibCompatibilityWarning`.
+**What is here**: `quantile`, `percentile`, `median`, `mean`, `nanmean`, `var`, `nanvar`, `std`,
+`nanstd`, `sum`, `nansum`, `count_nonzero`, `histogram`, `PrivacyLeakWarning` and
+`DiffprivlibCompatibilityWarning`.
 
-**What is not**, for want of a mechanism: `var`, `nanvar`, `std`, `nanstd` (the spread of a column
-is told by its quantiles), `histogram`, `histogram2d`, `histogramdd` (of one column:
-`dpq_fast.cdf`, of keys: `dpq_fast.count_by`), models, and `BudgetAccountant` itself (that of
-diffprivlib is charged; `dpq_fast.privacy.Accountant` is ours).
+**What is not**: `histogram2d`, `histogramdd` (a histogram of pairs is `dpq_fast.count_by` of two
+columns of bins), models, and `BudgetAccountant` itself (that of diffprivlib is charged;
+`dpq_fast.privacy.Accountant` is ours).
 
 **Guarantee.** diffprivlib names no neighboring relation. Its sensitivities, (upper - lower) / n of
-a mean and upper - lower of a sum, are those to one record among n that is replaced, n public. Every
-call here is purely `epsilon`-DP under that relation, "swap", for the whole output. For one level,
-`quantile` reads nothing off n, and a missing record is no record, so that the same holds where a
-record is added or removed, as of diffprivlib's. For several levels n chooses the mechanism:
-``neighbors="add-remove"`` is for records whose number is private.
+a mean and upper - lower of a sum, are those to one record among n that is replaced, n public; that
+of a histogram, 1, is for one that is added or removed. Every call here is purely `epsilon`-DP
+under the first relation, "swap", for the whole output, a histogram's as well: with
+``neighbors="add-remove"`` it has diffprivlib's noise, half as much. For one level, `quantile` reads
+nothing off n, and a missing record is no record, so that the same holds where a record is added or
+removed, as of diffprivlib's. For several levels n chooses the mechanism: ``neighbors="add-remove"``
+is for records whose number is private.
 
 Along an `axis` each entry of the output is released from its own slice of the array, with an equal
 part of `epsilon`, as diffprivlib does: by basic composition the guarantee is for a person who has a
@@ -48,6 +50,9 @@ diffprivlib               here
                           Without one, float64.
 `mean`, `sum`             Within the bounds, or what so many records between them can add
                           up to. The same, but that a record may be missing.
+`var`, `std`              From 0 to a quarter of the squared distance of the bounds, or the
+                          root of that. The same.
+`nanvar`, `nanstd`        Of nothing but NaN: NaN and a warning. Here a number, as of `var`.
 `count_nonzero`           A whole number, at most that of the records. The same. Empty
                           strings, None and what is masked do not count, NaN does.
 `random_state`            None, `numpy.random` or its global state: a cryptographic
@@ -65,6 +70,18 @@ NaN                       Left out, one by one, by all functions; so is what is 
                           `sum` and `mean` hide whether a record is missing, which costs
                           noise where 0 is not between the bounds; ``nan_policy="raise"``
                           states that none is.
+`histogram`               Whole numbers, not negative, and the edges, as of
+                          `numpy.histogram`; with `density` floats. The same. With
+                          ``nan_policy="raise"`` they add up to n with what is outside.
+`bins`                    A number, or edges. The same; edges ascend, and need no `range`: no
+                          warning. A name of a rule for edges, which are then read off the
+                          records, is refused.
+`range`                   The outermost edges; equal ones are moved to be 1 apart. None:
+                          `PrivacyLeakWarning`, and the least and greatest record.
+`weights`                 Added up, cut to whole numbers, with noise for weights of at most 1.
+                          Refused: `dpq_fast.histogram` has `counts`.
+`histogram2d`,            Are not here: give `dpq_fast.count_by` the pairs of bins that
+`histogramdd`             records are in, and all such pairs for `groups`.
 ties                      Cost nothing: 10^5 equal records have their value as quantile.
                           diffprivlib ends with a RuntimeError, or at a neighboring value.
 answers                   Lie on a public lattice (`resolution`), within the bounds.
@@ -74,6 +91,7 @@ answers                   Lie on a public lattice (`resolution`), within the bou
 from __future__ import annotations
 
 import math
+import operator
 import sys
 import warnings
 from collections.abc import Callable
@@ -86,24 +104,40 @@ from dpq_fast import _checks
 from dpq_fast._arguments import in_our_words
 from dpq_fast._docs import spell_out
 from dpq_fast._prepared import Prepared
-from dpq_fast.compat._diffprivlib_calls import Ends, released
+from dpq_fast.compat._diffprivlib_calls import (
+    Cells,
+    Ends,
+    apart,
+    charge,
+    epsilon_of,
+    extremes,
+    generator_of,
+    payer_of,
+    released,
+)
+from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms._calls import with_options
-from dpq_fast.mechanisms.aggregates import mean as private_mean
-from dpq_fast.mechanisms.aggregates import sum as private_sum
+from dpq_fast.mechanisms.histogram import histogram as private_histogram
 from dpq_fast.mechanisms.quantile import quantile as private_quantile
+from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import check_number
 
 __all__ = [
     "DiffprivlibCompatibilityWarning",
     "PrivacyLeakWarning",
     "count_nonzero",
+    "histogram",
     "mean",
     "median",
     "nanmean",
+    "nanstd",
     "nansum",
+    "nanvar",
     "percentile",
     "quantile",
+    "std",
     "sum",
+    "var",
 ]
 
 # diffprivlib's least distance between the bounds of a quantile.
@@ -112,15 +146,20 @@ LEAST_DISTANCE = 1e-5
 LARGEST_INTEGER = 2**63 - 2**10
 # What is not here, and what to use.
 INSTEAD = {
-    **dict.fromkeys(
-        ("var", "nanvar", "std", "nanstd"), "the quantiles of a column tell its spread"
-    ),
-    **dict.fromkeys(
-        ("histogram", "histogram2d", "histogramdd"),
-        "use dpq_fast.cdf for a column, dpq_fast.count_by for keys",
-    ),
+    **dict.fromkeys(("histogram2d", "histogramdd"), "use dpq_fast.count_by of columns of bins"),
     "BudgetAccountant": "use diffprivlib's, or dpq_fast.privacy.Accountant",
 }
+# What diffprivlib says of private numbers that are used as if they were public.
+NO_BOUNDS = (
+    "Bounds have not been specified and will be calculated on the data provided. This will "
+    "result in additional privacy leakage. To ensure differential privacy and no "
+    "additional privacy leakage, specify bounds for each dimension."
+)
+NO_RANGE = (
+    "Range parameter has not been specified. Falling back to taking range from the data.\n"
+    "To ensure differential privacy, and no additional privacy leakage, the range must be "
+    "specified independently of the data (i.e., using domain knowledge)."
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -144,23 +183,17 @@ def _category(kind: type[Warning]) -> type[Warning]:
     return type(kind.__name__, (kind, theirs), {"__module__": __name__, "__doc__": kind.__doc__})
 
 
-def _warn(bounds: Any, unused: dict[str, Any]) -> None:
+def _warn(leak: str | None, unused: dict[str, Any], stacklevel: int = 5) -> None:
     """What is said of the arguments of a call; the caller of the public function is blamed."""
     for name in unused:
         warnings.warn(
             f"Parameter '{name}' is not functional in diffprivlib.  Remove this parameter to "
             "suppress this warning.",
             _category(DiffprivlibCompatibilityWarning),
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
-    if bounds is None:
-        warnings.warn(
-            "Bounds have not been specified and will be calculated on the data provided. This will "
-            "result in additional privacy leakage. To ensure differential privacy and no "
-            "additional privacy leakage, specify bounds for each dimension.",
-            _category(PrivacyLeakWarning),
-            stacklevel=5,
-        )
+    if leak is not None:
+        warnings.warn(leak, _category(PrivacyLeakWarning), stacklevel=stacklevel)
 
 
 def _expected(size: int, neighbors: str) -> int | None:
@@ -184,7 +217,7 @@ def _quantiles(
     **unused_args: Any,
 ) -> Any:
     """`quantile` of what `_levels` is asked for."""
-    _warn(bounds, unused_args)
+    _warn(NO_BOUNDS if bounds is None else None, unused_args)
     levels = _levels(*asked)
     q = levels.item() if levels.size == 1 else levels
 
@@ -382,12 +415,13 @@ def _in_numbers(
     neighbors: str = "swap",
     **unused_args: Any,
 ) -> Any:
-    """A sum or a mean, by its name, of what records are prepared to.
+    """A sum, a mean, a variance or its root, by its name, of what records are prepared to.
 
     With integers for a `dtype` bounds are cut to whole numbers, as diffprivlib does, and records
     rounded.
     """
-    _warn(bounds, unused_args)
+    _warn(NO_BOUNDS if bounds is None else None, unused_args)
+    release = getattr(aggregates, name)
     kind = _dtype(dtype)
     if kind is not None and kind.kind in "iu":
         resolution = 1 if resolution is None else resolution
@@ -395,9 +429,12 @@ def _in_numbers(
             bounds = tuple(np.trunc(end) for end in Ends.of(bounds))
 
     def limits(low: float, high: float, size: int) -> tuple[float, float]:
-        """The bounds, or what the records can add up to, where their number is public."""
+        """Of an answer: the bounds, or what records can come to, if their number is public."""
         if name == "mean":
             return low, high
+        if name in ("var", "std"):
+            most = (high - low) / 2.0
+            return 0.0, most if name == "std" else most * most
         if nan_policy == "omit":
             low, high = min(low, 0.0), max(high, 0.0)
         if neighbors == "swap":
@@ -407,7 +444,7 @@ def _in_numbers(
     def of_records(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Prepared[float]:
         low, high = limits(*ends, size)
         answer: Prepared[Any] = Prepared.of(
-            private_mean if name == "mean" else private_sum,
+            release,
             x,
             q=None,
             lower=ends[0],
@@ -504,6 +541,118 @@ def nanmean(*arguments: Any, **options: Any) -> Any:
         are records is private.
     """
     return _in_numbers("mean", "omit", None, *arguments, **options)
+
+
+@in_our_words
+@with_options(_in_numbers)
+def var(*arguments: Any, nan_policy: str = "omit", **options: Any) -> Any:
+    """Release private variances of an array, called as ``diffprivlib.tools.var``.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, keepdims, random_state, accountant
+        As in `quantile`. NaN is left out, where diffprivlib answers NaN.
+    dtype : data-type, optional
+        As in `mean`.
+    resolution : float, optional
+        Spacing of the lattice that records are rounded to, at least 2^-17 of the distance of the
+        bounds. Default: a power of two near that, 1 for integers. Public.
+    neighbors, nan_policy
+        As in `mean`.
+    **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        From 0 to a quarter of the squared distance of the bounds.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError, BudgetExceeded
+        As in `quantile`.
+
+    See Also
+    --------
+    dpq_fast.var : With `ddof`, where no bounds are known, with an interval, and of many columns.
+
+    Notes
+    -----
+    **Privacy.** As of `mean`.
+
+    **Mechanism.** That of `dpq_fast.var`: squares about a center that is released, too, for a small
+    part of `epsilon`. If the mean is in the middle of the bounds, their noise is a quarter of that
+    for the largest change of a variance, which diffprivlib adds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(17, 91, size=10_000)
+    >>> bool(400 < var(ages, epsilon=1.0, bounds=(0, 120)) < 520)
+    True
+    """
+    return _in_numbers("var", nan_policy, None, *arguments, **options)
+
+
+@in_our_words
+@with_options(_in_numbers)
+def nanvar(*arguments: Any, **options: Any) -> Any:
+    """Release private variances without NaN: `var`, which leaves them out, too.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, dtype, keepdims, random_state, accountant
+        As in `var`.
+    resolution, neighbors, **unused_args
+        As in `var`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        As of `var`. Of nothing but NaN a number, and no warning: whether there are records is
+        private.
+    """
+    return _in_numbers("var", "omit", None, *arguments, **options)
+
+
+@in_our_words
+@with_options(_in_numbers)
+def std(*arguments: Any, nan_policy: str = "omit", **options: Any) -> Any:
+    """Release private standard deviations of an array, the roots of `var`.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, dtype, keepdims, random_state, accountant
+        As in `var`.
+    resolution, neighbors, nan_policy, **unused_args
+        As in `var`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        From 0 to half of the distance of the bounds.
+    """
+    return _in_numbers("std", nan_policy, None, *arguments, **options)
+
+
+@in_our_words
+@with_options(_in_numbers)
+def nanstd(*arguments: Any, **options: Any) -> Any:
+    """Release private standard deviations without NaN: `std`, which leaves them out, too.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, dtype, keepdims, random_state, accountant
+        As in `var`.
+    resolution, neighbors, **unused_args
+        As in `var`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        As of `std`. Of nothing but NaN a number, as of `nanvar`.
+    """
+    return _in_numbers("std", "omit", None, *arguments, **options)
 
 
 @in_our_words
@@ -654,6 +803,125 @@ def count_nonzero(
         resolution=1,
         neighbors=neighbors,
     )
+
+
+def _bins(bins: Any) -> Any:
+    """A number of bins, or edges as they were given; not the name of a rule."""
+    if isinstance(bins, str):
+        raise ValueError(
+            f"bins must be a number or edges: by the rule {bins!r} they are read off the records"
+        )
+    return bins if np.ndim(bins) else int(operator.index(bins))
+
+
+def _outermost(ends: Any) -> tuple[float, float]:
+    """The edges that are given as a range; as NumPy has them, if they are equal."""
+    lower, upper = Ends.of(tuple(ends))
+    low, high = lower.item(), upper.item()
+    return apart((low, high), float(low == high))
+
+
+@in_our_words
+def histogram(
+    sample: Any,
+    epsilon: float = 1.0,
+    bins: Any = 10,
+    range: Any = None,
+    weights: None = None,
+    density: bool | None = None,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    neighbors: str = "swap",
+    nan_policy: str = "omit",
+    **unused_args: Any,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Release a private histogram of an array, called as ``diffprivlib.tools.histogram``.
+
+    Parameters
+    ----------
+    sample : array_like of real numbers
+        Private records, of any shape: the array is flattened. NaN and null are left out.
+    epsilon, random_state, accountant
+        As in `quantile`.
+    bins : int or sequence, default 10
+        A number of bins of one width in `range`, or their edges, which ascend. Public, as all that
+        follow.
+    range : (float, float), optional
+        The outermost edges of a number of bins; records beyond are in none. None: the least and the
+        greatest record, with a `PrivacyLeakWarning`, and without a guarantee.
+    weights : None
+        Not taken: see `counts` of `dpq_fast.histogram`.
+    density : bool, optional
+        Give shares of what was counted per unit of width.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        What `epsilon` protects: one record replaced; or one added or removed, which the noise of
+        diffprivlib is for, half as much. Not an argument of diffprivlib's.
+    nan_policy : {"omit", "raise"}, default "omit"
+        Leave NaN out, and hide how many there are; or state that there are none: then one is an
+        error, and under "swap" numbers add up to that of the records. Not an argument of
+        diffprivlib's.
+    **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    hist : ndarray of int64 or float64, shape (k,)
+        Whole numbers that are not negative, or a density.
+    bin_edges : ndarray, shape (k + 1,)
+        As of `numpy.histogram`.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError, BudgetExceeded
+        As in `quantile`.
+
+    See Also
+    --------
+    dpq_fast.histogram : Also of times, of persons, and with `rho`.
+
+    Notes
+    -----
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, for all bins at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(17, 91, size=10_000)
+    >>> hist, edges = histogram(ages, epsilon=1.0, bins=3, range=(0, 90))
+    >>> edges.tolist(), bool(abs(hist.sum() - 9_870) < 200)
+    ([0.0, 30.0, 60.0, 90.0], True)
+    """
+    bins = _bins(bins)
+    of_data = range is None and isinstance(bins, int)
+    _warn(NO_RANGE if of_data else None, unused_args, 4)
+    if weights is not None:
+        raise ValueError("weights must be None: dpq_fast.histogram takes counts")
+    generator = default_rng(generator_of(random_state))
+    epsilon = epsilon_of(epsilon)
+    payer = payer_of(accountant)
+
+    def of_records(x: Any, ends: tuple[float, float]) -> Prepared[Any]:
+        return Prepared.of(
+            private_histogram,
+            x,
+            bins,
+            bounds=ends if isinstance(bins, int) else None,
+            density=False if density is None else density,
+            epsilon=epsilon,
+            neighbors=neighbors,
+            nan_policy=nan_policy,
+        )
+
+    ends = (0.0, 1.0) if range is None else _outermost(range)  # or any others
+    charge(payer, epsilon, [of_records(np.empty(0), ends).guarantee])
+    (records,) = Cells.of(sample, None, False).rows()
+    if of_data:
+        low, high = extremes(records)
+        least = 4 * bins * np.spacing(max(-low, high))  # else edges would be equal
+        ends = apart((low, high), max(float(low == high), float(least)))
+    found: tuple[NDArray[Any], NDArray[Any]] = of_records(records, ends).draw(generator)
+    return found
 
 
 spell_out({name: globals()[name] for name in __all__})

@@ -130,7 +130,7 @@ def histogram(
     elif bounds is None:
         raise ValueError("bounds must be given for a number of bins, got None")
     else:
-        _check_number(_checks.check_count("bins", bins))
+        _check_few(_checks.check_count("bins", bins))
         given = None
     if given is not None and unit_of({"bounds": bounds}) is None:
         column, unit, ends = x, None, (float(given[0]), float(given[-1]))
@@ -147,6 +147,7 @@ def histogram(
         shown = given if unit is not None else edges
     if not (edges[1:] > edges[:-1]).all():
         raise ValueError(f"bins must ascend, got {shown[:8].tolist()}")
+    _check_few(edges.size - 1)
     form = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     read = Records.reader(column, **form)
     parts = parts_of(x, counts)
@@ -174,7 +175,8 @@ def histogram(
     return Prepared(calibration, draw, "histogram")
 
 
-def _check_number(bins: int) -> None:
+def _check_few(bins: int) -> None:
+    """Refuse numbers of bins that would take the memory of a column."""
     if bins > MOST_BINS:
         raise ValueError(f"bins must be at most 2^20, got {bins}")
 
@@ -182,7 +184,6 @@ def _check_number(bins: int) -> None:
 def _edges(bins: Any) -> NDArray[Any]:
     """Edges as they were given, for their form."""
     edges = np.asarray(bins)
-    _check_number(edges.size - 1)
     if edges.ndim != 1 or edges.size < 2:
         raise ValueError(f"bins must be a number, or two edges or more, got {bins!r}")
     if edges.dtype == object:  # of decimals, dates and times of Python

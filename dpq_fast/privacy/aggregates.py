@@ -379,7 +379,7 @@ class Calibration(NamedTuple):
         records = n * whole / self.k
         if records < CENTER_FROM:
             return 0.0, whole
-        center = (CENTER / records**2) ** 0.2 * whole
+        center = (CENTER / (records * records)) ** 0.2 * whole
         if center == 0.0:
             return 0.0, whole
         return center, self.rest(center)

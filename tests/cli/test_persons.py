@@ -196,10 +196,6 @@ REFUSED = {
         [*WEIGHTS, "--contributions", 0],
         "Invalid value for '--contributions': must be weights or a number from 1 on, got '0'",
     ),
-    "population": (
-        [*WEIGHTS, "--contributions", 0],
-        "covers must be 'sample' with a privacy_unit, got 'population'",
-    ),
 }
 
 
