@@ -168,7 +168,9 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "sum, public": of_column(dpq.sum, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5),
     "mean": of_column(dpq.mean, epsilon=1.0),
     "histogram": of_column(numbers, bins=8, epsilon=1.0, **BOUNDS),
-    "histogram, edges": of_column(numbers, bins=[-np.inf, 0.0, 1.5, 4.0], rho=0.5, density=True),
+    "histogram, rho, edges": of_column(
+        numbers, bins=[-np.inf, 0.0, 1.5, 4.0], rho=0.5, density=True
+    ),
     "mean, rho": of_column(dpq.mean, rho=0.5, bounds=(-4, 8)),
     "sum, rho": of_column(dpq.sum, rho=0.5),
     "count, rho": of_column(dpq.count, rho=0.5, confidence=0.9),

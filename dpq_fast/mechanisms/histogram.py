@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,8 @@ def histogram(
         ends = _checks.check_bounds(options["bounds"])
     if given is None:
         low, high = ends
-        edges = 2.0 * np.linspace(low / 2.0, high / 2.0, int(bins) + 1)  # no width is infinite
+        with np.errstate(over="ignore"):  # of the last one, beyond all numbers
+            edges = 2.0 * np.linspace(low / 2.0, high / 2.0, int(bins) + 1)
         edges[0], edges[-1] = ends
         shown: Any = edges if unit is None else unit.restored(edges)
     else:
@@ -155,7 +157,7 @@ def histogram(
     each = calibration.each
     # what lies outside is in a bin of its own
     below, above = bool(edges[0] > -np.inf), bool(edges[-1] < np.inf)
-    cut = np.concatenate((edges[:-1], [np.nextafter(edges[-1], np.inf)]))
+    cut = np.concatenate((edges[:-1], [math.nextafter(edges[-1], math.inf)]))
     all_bins = Bins.of(np.concatenate(([-np.inf] * below, cut, [np.inf] * above)))
 
     def draw(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:

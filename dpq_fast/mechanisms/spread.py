@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from dpq_fast.released.estimate import Estimate
 
 # How far apart the ends of a clip may be, where integers in it are squared.
 WIDEST = 2 * ASIDE
+# A confidence that is rounded to 1 is no part of one.
+_SUREST = 1.0 - 2.0**-53
 Noisy = Callable[[list[NoisyTerm]], list[int]]
 
 
@@ -199,9 +201,10 @@ class Found(NamedTuple):
 
     def estimate(self, ddof: int, root: bool, request: Request) -> Estimate:
         """With an interval: of what may be missed an eighth each is for the center and n."""
-        part = Request.of(1.0 - request.miss * 0.75)
-        eighth = Request.of(1.0 - request.miss * 0.125)
-        assert part is not None and eighth is not None
+        part, eighth = (
+            replace(request, confidence=min(1.0 - request.miss * share, _SUREST))
+            for share in (0.75, 0.125)
+        )
         low, high = self.squares.interval(self.first, self.second, part)
         if self.center is not None:
             mean, first, second = self.center

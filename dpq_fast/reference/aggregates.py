@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -359,9 +360,10 @@ class Spread(NamedTuple):
         value = self.decoded(float(four), root)
         if request is None:
             return value
-        inner = Request.of(1.0 - request.miss * 0.75)
-        eighth = Request.of(1.0 - request.miss * 0.125)
-        assert inner is not None and eighth is not None
+        inner, eighth = (
+            replace(request, confidence=min(1.0 - request.miss * share, 1.0 - 2.0**-53))
+            for share in (0.75, 0.125)
+        )
         least, most_square = (part * largest for part in squares.interval(*pair, inner))
         if center is not None:
             ends = [low + part * (high - low) for part in center.interval(*found, eighth)]

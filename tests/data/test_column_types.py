@@ -104,7 +104,13 @@ def test_answers_do_not_depend_on_the_type(name):
         missing: plain(run(np.array([*VALUES[:30], *missing, *VALUES[30:]], dtype=float), 1))
         for missing in ((), (np.nan,))
     }
-    if "_by" not in name and name.split(",")[0] not in ("agg_tree", "two_stage"):
+    of_rows = (
+        "agg_tree",
+        "two_stage",
+        "var",
+        "std",
+    )  # or whose noisy number is cut at that of rows
+    if "_by" not in name and name.split(",")[0] not in of_rows and name != "mean, rho":
         assert expected[()] == expected[(np.nan,)]
     for kind, column in columns(VALUES):
         missing = (np.nan,) if "missing" in kind else ()

@@ -235,6 +235,8 @@ def test_answers_are_finite_and_in_range(name, x):
     parameters = inspect.signature(getattr(dpq, name.split(",")[0])).parameters
     if "cdf" in name:
         assert ((flat >= 0.0) & (flat <= 1.0)).all()
+    elif name.startswith(("var", "std")):
+        assert (flat >= 0.0).all()
     elif name.startswith("iqr"):
         assert ((flat >= 0.0) & (flat <= HIGH - LOW)).all()
     elif (
@@ -267,7 +269,7 @@ REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
 
 
 HAVE_KEYS = ("quantile_by", "count_by", "sum_by", "sum_by, public", "mean_by", "mean_by, public")
-HAVE_KEYS += ("min_by", "max_by", "iqr_by", "box_by")
+HAVE_KEYS += ("min_by", "max_by", "iqr_by", "box_by", "var_by", "std_by, public")
 HAVE_KEYS += ("Sample, counts", "quantile_by, two stages")
 
 
@@ -299,7 +301,7 @@ def test_every_public_function_is_called():
     called = {name.split(",")[0].split(".")[0] for name in (*RELEASES, *ANSWERS, *READINGS)}
     # answers, what stands for counts, and a release of keys, which are no records
     called |= {"Box", "Estimate", "GroupBoxes", "GroupQuantiles", "GroupValues"}
-    called |= {"Weights", "select_keys"}
+    called |= {"Weights", "select_keys", "value_counts"}
     books = {"Accountant", "BudgetExceeded", "Guarantee"}  # called by their names in `privacy`
     assert set(dpq.__all__) - modules <= called | books
     public = hostile.functions()

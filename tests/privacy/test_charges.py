@@ -218,7 +218,7 @@ def test_release_is_charged_what_its_public_arguments_promise(
         ledger = Ledger()
         options = NEEDED.get(name, {}) | public | person
         getattr(dpq, name)([0.5, 1.0, 2.0], rng=1, accountant=ledger, **options)
-        if "_by" in name:  # that of each group is another one
+        if "_by" in name or name == "histogram":  # that of each group is another one
             del handed[1:]
         assert handed and all(parameters.items() >= person.items() for parameters in handed)
         assert ledger.promises == [privacy.guarantee(name, **public, **person)]
