@@ -170,8 +170,9 @@ def histogram(
         if parts > 1:
             hist = hist / parts
         if density:
-            widths, all_of_them = np.diff(edges), hist.sum()
-            hist = hist / (widths * all_of_them) if all_of_them else np.zeros(hist.size)
+            with np.errstate(over="ignore"):  # of a bin as wide as all numbers
+                widths, all_of_them = np.diff(edges), hist.sum()
+            hist = hist / widths / all_of_them if all_of_them else np.zeros(hist.size)
         return hist, shown
 
     return Prepared(calibration, draw, "histogram")
