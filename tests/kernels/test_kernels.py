@@ -695,6 +695,46 @@ def test_kernel_weighted_sums_beyond_64_bits(end):
     assert sums.weighted(*one, 1.0, -REACH, REACH) == (end * (2**53 - 1), 2**53 - 1)
 
 
+near = st.integers(-(2**16), 2**16)
+
+
+@given(
+    st.lists(numbers, max_size=40),
+    st.floats(2.0**-1022, 2.0**1022),
+    reachable,
+    near,
+    st.integers(0, 2**17),
+)
+@example([0.5, 1.5, 2.5, -0.5, math.nan, math.inf], 1.0, 0, -5, 10)
+@example([1e300, -1e300] * 9, 1.0, REACH, 2**16, 2**17)
+def test_kernel_squares_are_exact(values, scale, place, aside, width):
+    first = max(min(place + aside, REACH - width), -REACH)
+    last = first + width
+    middle = sums.middle_of(first, last)
+    assert middle == first + width // 2
+    points = [rounded(v, scale, first, last) for v in values if v == v]
+    expected = sum(points), len(points), sum((point - middle) ** 2 for point in points)
+    assert sums.squares(np.array(values), scale, first, last) == expected
+    weights = [(i * 2**50) % (2**53 - 1) for i in range(len(values))]
+    kept = [w for v, w in zip(values, weights, strict=True) if v == v]
+    assert sums.weighted_squares(
+        np.array(values), np.array(weights, dtype=np.int64), scale, first, last
+    ) == (
+        sum(w * point for w, point in zip(kept, points, strict=True)),
+        sum(kept),
+        sum(w * (point - middle) ** 2 for w, point in zip(kept, points, strict=True)),
+    )
+
+
+def test_kernel_squares_are_of_narrow_ranges():
+    with pytest.raises(ValueError, match=r"^last must be at most 2\^17 from first"):
+        sums.squares(np.zeros(1), 1.0, 0, 2 * sums.ASIDE + 1)
+    with pytest.raises(ValueError, match="scale must be positive"):
+        sums.weighted_squares(np.zeros(1), np.zeros(1, dtype=np.int64), 0.0, 0, 1)
+    with pytest.raises(ValueError, match="one entry for each value"):
+        sums.weighted_squares(np.zeros(1), np.zeros(2, dtype=np.int64), 1.0, 0, 1)
+
+
 @pytest.mark.parametrize(
     "arguments", [(0.0, 0, 1), (math.inf, 0, 1), (1.0, 1, 0), (1.0, 0, REACH + 1)]
 )
