@@ -157,7 +157,7 @@ def test_numbers_follow_their_law_and_refuse_a_tenth_more(budget):
     rng = np.random.Generator(np.random.PCG64(2))
     x = np.repeat([0.5, 1.5], 30)
     drawn = np.array(
-        [dpq.histogram(x, [0, 1, 2], epsilon=0.5 * budget, rng=rng)[0] for _ in range(20_000)]
+        [dpq.histogram(x, [0, 1, 2], epsilon=0.5 * budget, rng=rng)[0] for _ in range(12_000)]
     )
     k = np.arange(-25, 26)
     chance = np.exp(discrete_laplace_log_prob(k, 4.0))
