@@ -483,7 +483,8 @@ def public_clip(
     """`q`, `lower` and `upper` of `sum`: those given, or those of a public clip to `bounds`."""
     if bounds is None:
         return q, lower, upper
-    if (q, lower, upper) != (AUTO, 0.0, None):
+    by_default = isinstance(q, str) and q == AUTO and upper is None
+    if not (by_default and isinstance(lower, (int, float)) and lower == 0.0):
         raise ValueError("bounds must be left out where q, lower or upper is given")
     low, high = check_pair(bounds)
     return None, low, high

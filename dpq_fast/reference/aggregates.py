@@ -649,8 +649,11 @@ def margin(scale: Fraction, miss: float, gaussian: bool = False) -> int:
     if gaussian:
         deviations = float(stats.norm.isf(miss / 2.0))
         return math.ceil(float(scale) * deviations * (1.0 + 1e-12))
-    r = math.exp(-1.0 / float(scale))
-    k = max(math.floor(math.log(miss * (1.0 + r) / 2.0) / math.log(r)) - 2, 0)  # about
+    r = math.exp(-float(1 / scale)) if scale > Fraction(1, 700) else 0.0
+    about = Fraction(-math.log(miss * (1.0 + r) / 2.0)) * scale
+    if scale > 2**40:  # where no integer is told from the next one
+        return max(math.ceil(about) - 1, 0) + math.ceil(scale / 2**40)
+    k = max(math.floor(about) - 2, 0)
     while 2.0 * chance(scale, k + 1) > miss:
         k += 1
     return k
