@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,12 @@ def test_edges_may_be_times(silent):
     hours = RNG.integers(1, 9, 2_000).astype("m8[h]")
     hist, _ = dpq.histogram(hours, np.arange(0, 11, 5).astype("m8[h]"), epsilon=1.0)
     assert hist.tolist() == np.histogram(hours.astype(int), [0, 5, 10])[0].tolist()
+
+
+def test_edges_may_be_decimals(silent):
+    cut = [Decimal("20.5"), Decimal(50), Decimal("80.25")]
+    hist, edges = dpq.histogram([Decimal("20.5"), Decimal("49.9"), Decimal(80)], cut, epsilon=1.0)
+    assert hist.tolist() == [2, 1] and edges.tolist() == [20.5, 50.0, 80.25]
 
 
 # --- Whole numbers
