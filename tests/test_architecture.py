@@ -91,6 +91,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         "describe": {
             "aggregates",
             "aggregates_by",
+            "extremes",
             "quantile",
             "quantile_by",
             "select_keys",

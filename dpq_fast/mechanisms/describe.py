@@ -21,16 +21,15 @@ from dpq_fast.data.tables import Table, TableColumns, table_of
 from dpq_fast.data.units import INSTANTS, unit_of
 from dpq_fast.mechanisms.aggregates import count, mean, std
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, std_by
+from dpq_fast.mechanisms.extremes import with_extremes, with_extremes_by
 from dpq_fast.mechanisms.quantile import quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.budgets import resolve_epsilon
-from dpq_fast.privacy.extremes import extreme_level
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
 from dpq_fast.released.estimate import Estimate
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
@@ -115,8 +114,8 @@ def describe(
     q : float or array_like of float, default (0.25, 0.5, 0.75)
         Levels of the quantiles, in one dimension.
     extremes : bool, default False
-        Whether there are a "min" and a "max": two more quantiles, drawn with the others, of the
-        level that `privacy.extremes.extreme_level` says for the budget of the quantiles.
+        Whether there are a "min" and a "max", drawn with the quantiles: of the level that `min` has
+        for their budget.
     by : name or sequence of names, optional
         Columns of keys: a description of each group.
     groups : sequence of keys, or of tuples of them, optional
@@ -235,10 +234,11 @@ def describe(
     if keys:
         functions = dict(count=count_by, mean=mean_by, std=std_by, quantile=quantile_by)
         own["public_by"] = public_by
-    ratios, n_is_public = _ratios(shares), relation_of(neighbors).n_is_public
+    ratios = _ratios(shares)
     labels = [f"{label}%" for label in _percentages(levels.values.tolist())]
     if _checks.check_flag("extremes", extremes):
         labels = ["min", *labels, "max"]
+        functions["quantile"] = with_extremes_by if keys else with_extremes
     guess = {} if expected_n is None else {"expected_n": expected_n}
     parts: list[Statistic] = []
     for name in names:
@@ -249,7 +249,7 @@ def describe(
             "count": {},
             "mean": dict(covers=covers, **clip),
             "std": clip | guess,
-            "quantile": dict(covers=covers, **place, **guess),
+            "quantile": dict(q=levels.values, covers=covers, **place, **guess),
         }
         unit = unit_of(dict(bounds=ends))
         left_out = {"std"} if unit is not None and unit.kind == INSTANTS else set()
@@ -258,13 +258,6 @@ def describe(
                 parts.append(Statistic(name, statistic, None))
                 continue
             spent_on: dict[str, Any] = {kind: part} | own | options[statistic]
-            if statistic == "quantile":
-                spent_on["q"] = levels.values
-                if extremes:
-                    n = expected_n
-                    if n is None and not keys:
-                        n = _checks.public_rows(column_of(name), None, n_is_public)
-                    spent_on["q"] = _with_extremes(levels.values, n, spent_on)
             parts.append(
                 Statistic(name, statistic, partial(Prepared.of, functions[statistic], **spent_on))
             )
@@ -461,13 +454,6 @@ def _labelled(
     for place, label in enumerate(labels):
         for end, part in parts.items():
             yield f"{label}{end}", [row[place] for row in part]
-
-
-def _with_extremes(q: Any, n: int | None, spend: dict[str, Any]) -> list[float]:
-    """Levels with those that stand for a min and a max, of about n records, around them."""
-    known = ("epsilon", "rho", "neighbors", "max_contributions", "confidence", "covers")
-    level = extreme_level(n, **{name: spend[name] for name in known if name in spend})
-    return [level, *q.tolist(), 1.0 - level]
 
 
 def _percentages(levels: list[float]) -> list[str]:

@@ -5,7 +5,8 @@ Levels are public, so that all of it is post-processing: it is charged as its qu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -586,6 +587,55 @@ def box_by(x: Any, by: Any, whisker: float = 1.5, **options: Any) -> Prepared[Gr
         return GroupBoxes(found.groups, values, level, names=found.names)
 
     return made.then(boxes)
+
+
+@releases(INSTANTS, DURATIONS)
+@with_further(_options)
+@with_options(_with_level)
+def with_extremes(x: Any, q: Any, **options: Any) -> Prepared[Any]:
+    """Levels by one joint draw, between those of `min` and of `max`.
+
+    Parameters
+    ----------
+    x, **options
+        As in `min`.
+    q : sequence of float
+        Levels. Public.
+
+    Returns
+    -------
+    ndarray of float64 or Estimate
+        The min, the quantiles and the max.
+    """
+    _, levels, options = _with_level(x, partial(_around, q), **options)
+    return Prepared.of(quantile, x, levels, **options)
+
+
+@releases(INSTANTS, DURATIONS)
+@with_further(_options_by)
+@with_options(_with_level_by)
+def with_extremes_by(x: Any, by: Any, q: Any, **options: Any) -> Prepared[GroupQuantiles]:
+    """As `with_extremes`, by group.
+
+    Parameters
+    ----------
+    x, by, **options
+        As in `min_by`.
+    q : sequence of float
+        Levels. Public.
+
+    Returns
+    -------
+    GroupQuantiles
+        Of the min, the quantiles and the max.
+    """
+    _, levels, options = _with_level_by(x, partial(_around, q), **options)
+    return Prepared.of(quantile_by, x, by, levels, **options)
+
+
+def _around(q: Sequence[float], level: float) -> list[float]:
+    """Levels with those of a min and a max around them."""
+    return [level, *q, 1.0 - level]
 
 
 def _interval(options: dict[str, Any]) -> dict[str, Any]:

@@ -118,21 +118,32 @@ def test_deviations_and_rho_on_request(budget, confidence):
         assert row["50%"] == (quartiles[1] if confidence is None else quartiles[1].value)
 
 
+@pytest.mark.parametrize("ids", [{}, dict(privacy_unit="user")], ids=["rows", "persons"])
 @pytest.mark.parametrize("keys", [{}, dict(by="region", groups=["north"])], ids=["all", "by"])
-def test_extremes_are_quantiles_of_a_public_level_in_the_same_draw(keys):
-    options = dict(bounds={"age": (0, 100)}, resolution=1.0, rng=5, epsilon=2.0)
-    out = dpq.describe(KEYED, extremes=True, shares={"quantile": 1}, q=[0.5], **keys, **options)
-    assert list(out.columns) == ["column", *(["region"] if keys else []), "min", "50%", "max"]
-    n = None if keys else len(KEYED)
-    level = dpq.privacy.extremes.extreme_level(n, epsilon=2.0)
-    place = dict(bounds=(0, 100), resolution=1.0, epsilon=2.0, rng=np.random.default_rng(5))
+def test_extremes_are_those_of_boxes_in_the_same_draw(keys, ids):
+    frame = KEYED.assign(user=np.arange(len(KEYED)) // 4)
+    place = dict(resolution=1.0, rng=5, epsilon=2.0)
+    out = dpq.describe(
+        frame,
+        extremes=True,
+        shares={"quantile": 1},
+        bounds={"age": (0, 100)},
+        **place,
+        **keys,
+        **ids,
+    )
+    labels = ["min", "25%", "50%", "75%", "max"]
+    assert list(out.columns) == ["column", *(["region"] if keys else []), *labels]
+    whose = {name: frame[column] for name, column in ids.items()}
+    options = dict(whisker=1e9, bounds=(0, 100), **place, **whose)
     if keys:
-        found = dpq.quantile_by(
-            KEYED["age"], KEYED["region"], [level, 0.5, 1 - level], groups=["north"], **place
-        ).values[0]
+        found = dpq.box_by(frame["age"], frame["region"], groups=["north"], **options)["north"]
     else:
-        found = dpq.quantile(KEYED["age"], [level, 0.5, 1 - level], **place)
-    assert out[["min", "50%", "max"]].to_numpy().tolist() == [found.tolist()]
+        found = dpq.box(frame["age"], **options)
+    assert out[labels].to_numpy().tolist() == [[*found]]
+    persons = len(KEYED) // (4 if ids else 1)
+    part = 1.0 if keys else 2.0  # a replaced record may change two groups
+    assert found.level == pytest.approx(min(24.0 / (part * persons), 0.25))
 
 
 def test_deviations_of_groups():
