@@ -388,13 +388,13 @@ def integers(
         laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
     else:
         own = {key: value for key, value in parameters.items() if key != "ddof"}
-        clipping, widest = _clipping(own), WIDEST if name in ("var", "std") else None
+        clipping = _clipping(own, WIDEST if name in ("var", "std") else None)
         laws = [
             {
                 (*ends, *pilot): (log_prob + log_p, terms)
                 for ends, log_prob in _clips(clipping, records)
                 for pilot, log_p, terms in _terms(
-                    name, clipping, records, clipping.clip(ends, widest), own.get("expected_n")
+                    name, clipping, records, clipping.clip(ends), own.get("expected_n")
                 )
             }
             for records in rows
@@ -520,14 +520,14 @@ def _ascending(table: dict[str | int, float]) -> list[tuple[str | int, float]]:
     return [below, *inside, above]
 
 
-def _clipping(parameters: dict[str, Any]) -> Clipping:
+def _clipping(parameters: dict[str, Any], widest: int | None) -> Clipping:
     """What a sum and a mean make of their arguments."""
     bound = inspect.signature(aggregates.sum).bind(None, **parameters)
     bound.apply_defaults()
     public = inspect.signature(privacy.aggregates.calibrate).parameters.keys() - {"bounds"}
     options = bound.arguments["method_options"]
     given = {name: value for name, value in bound.arguments.items() if name in public}
-    return Clipping(options, **given)
+    return Clipping(options, widest=widest, **given)
 
 
 def _clips(clipping: Clipping, records: Records) -> Iterator[tuple[tuple[float, ...], float]]:

@@ -59,9 +59,10 @@ class Persons:
 
     __slots__ = ("_columns", "_k", "_numbers", "_of", "_weights", "most")
 
-    # What they are called, and what is asked for where a loss is not linear in parts.
+    # What they are called; where a loss is not linear in parts what is asked for, and what came.
     asked = "a privacy_unit"
     whole = "contributions must be a number of records with a privacy_unit"
+    shown = repr(WEIGHTS)
 
     def __init__(self, ids: Any, contributions: Any = WEIGHTS) -> None:
         self._columns = self._opened(ids)
@@ -330,8 +331,9 @@ def refuse_shares(x: Any, counts: Any, what: str) -> None:
     """Refuse shared weights where a loss is not linear in what of a person changes."""
     if parts_of(x, counts) > 1:
         held = counts if isinstance(counts, Persons) else x.persons
-        got = repr(WEIGHTS) if type(held).whole is Persons.whole else repr(held)
-        raise ValueError(f"{held.whole} for {what}, whose noise goes by single records, got {got}")
+        raise ValueError(
+            f"{held.whole} for {what}, whose noise goes by single records, got {held.shown}"
+        )
 
 
 def weights_of(counts: Any, values: NDArray[Any], of: str = "x") -> NDArray[np.int64]:

@@ -96,6 +96,8 @@ class Weights(Persons):
     def __repr__(self) -> str:
         return f"Weights(max_weight={self._largest!r})"
 
+    shown = property(__repr__)
+
     @property
     def named(self) -> list[tuple[str, Any]]:
         """As of `Persons`."""

@@ -50,8 +50,10 @@ def of_sample(request: Request | None) -> Request | None:
     return request
 
 
-def of_mean(request: Request | None, max_contributions: int) -> Request | None:
-    """Refuse a population of which one person gave several records, which are not independent."""
+def asked_of(name: str, request: Request | None, max_contributions: int) -> Request | None:
+    """Refuse what a sum or a variance has no population for, and a mean of dependent records."""
+    if not name.startswith("mean"):
+        return of_sample(request)
     if request is not None and request.covers == POPULATION and max_contributions != 1:
         raise ValueError(
             f"covers must be {SAMPLE!r} for a mean of several records of each person, which are "
@@ -88,7 +90,7 @@ class Moment(NamedTuple):
 
 
 def read_clipped(
-    clipping: Clipping, x: Any, widest: int | None = None, **form: Any
+    clipping: Clipping, x: Any, **form: Any
 ) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
     """What reads the records, and releases a clip for them; all that is public is checked here."""
     spent = clipping.calibration.clip
@@ -103,7 +105,7 @@ def read_clipped(
                 law = joint_exp_law_of(sample, levels, spent.rate, clipping.kernel, rng)
             else:
                 law = ind_exp_law_of(sample, levels, spent)
-            return sample.records, clipping.clip([law.sample(rng)], widest)
+            return sample.records, clipping.clip([law.sample(rng)])
 
         return read_order
     read_records, search = Records.reader(x, **form), clipping.search
@@ -113,7 +115,7 @@ def read_clipped(
         if search is not None:
             find = search.sides if clipping.two_sided else search.count
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
-        return records, clipping.clip(ends, widest)
+        return records, clipping.clip(ends)
 
     return read
 
@@ -277,15 +279,12 @@ def _clipped(
         share=share,
         expected_n=expected_n,
         resolution=resolution,
+        widest=None if moment is None else WIDEST,
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    request = Request.of(confidence, covers)
-    if name != "mean":
-        of_sample(request)
-    of_mean(request, max_contributions)
-    widest = None if moment is None else WIDEST
-    read = read_clipped(clipping, x, widest, counts=counts, nan_policy=nan_policy, workers=workers)
+    request = asked_of(name, Request.of(confidence, covers), max_contributions)
+    read = read_clipped(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     return Prepared(clipping.calibration, drawn(name, clipping, request, read, moment), name)
 
 

@@ -24,7 +24,7 @@ from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Timed
 from dpq_fast.data.weights import Weights, refuse_sums
 from dpq_fast.laws import noise_tails
 from dpq_fast.mechanisms._calls import as_called, with_options
-from dpq_fast.mechanisms.aggregates import Moment, drawn, of_mean, of_sample, read_clipped
+from dpq_fast.mechanisms.aggregates import Moment, asked_of, drawn, of_sample, read_clipped
 from dpq_fast.mechanisms.clipping import LARGEST, Clip, Clipping, Mean, clip_options
 from dpq_fast.mechanisms.grouping import (
     NUMBERS,
@@ -343,10 +343,7 @@ def _clipped(
     **method_options: Any,
 ) -> Prepared[GroupValues]:
     """A sum or a mean of each group, by its name."""
-    request = Request.of(confidence, covers)
-    if name != "mean_by":
-        of_sample(request)
-    of_mean(request, max_contributions)
+    request = asked_of(name, Request.of(confidence, covers), max_contributions)
     q, lower, upper = privacy.aggregates.public_clip(bounds, q, lower, upper)
     clip: dict[str, Any] = dict(
         epsilon=epsilon,
@@ -372,15 +369,14 @@ def _clipped(
     each = _release_of(calibration)
     own: dict[str, Any] = clip | each.own
     moment = Moment.of(name, method_options, expected_n, parts_of(x, counts))
-    clipping = Clipping(method_options, **own)
+    clipping = Clipping(method_options, widest=None if moment is None else WIDEST, **own)
     gaussian = clipping.calibration.gaussian
     rows = _Rows(x, by, groups, counts, nan_policy, workers, name)
 
     def apart(read: Gathered | TableGroups, rng: np.random.Generator) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
-            form = dict(counts=weights, nan_policy=nan_policy)
-            read_one = read_clipped(clipping, values, None if moment is None else WIDEST, **form)
+            read_one = read_clipped(clipping, values, counts=weights, nan_policy=nan_policy)
             one = drawn(name.removesuffix("_by"), clipping, request, read_one, moment, True)
             return one(rng)
 

@@ -121,6 +121,8 @@ class Clipping:
         Further arguments of the method.
     q, lower, upper, method, resolution, **budget
         As in `sum`.
+    widest : int, optional
+        How many points apart the ends of a clip may be.
 
     Attributes
     ----------
@@ -147,11 +149,12 @@ class Clipping:
         upper: float | None,
         method: str,
         resolution: float | None,
+        widest: int | None = None,
         **budget: Any,
     ) -> None:
         level, offset = privacy.aggregates.aim_of(q, method)
         self.lower, self.upper = lower, upper
-        self.resolution = resolution
+        self.resolution, self.widest = resolution, widest
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
             raise ValueError(f"resolution must be positive, got {resolution}")
         spent = {name: options[name] for name in ("split", "noise") if name in options}
@@ -188,14 +191,14 @@ class Clipping:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: Sequence[float], widest: int | None = None) -> Clip:
+    def clip(self, ends: Sequence[float]) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
         low, high = self.lower, self.upper
         if low is None:
             low, high = (-ends[0], ends[1]) if high is None else (ends[0], high)
         elif high is None or ends:
             high = ends[0]
-        return Clip.of(low, high, self.resolution, widest)
+        return Clip.of(low, high, self.resolution, self.widest)
 
     def sum_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a sum is added to, by one pass. Private."""

@@ -282,8 +282,6 @@ def value_counts(
     >>> bool((abs(found.values - [200, 3_000, 0]) < 60).all())
     True
     """
-    if isinstance(counts, Weights):
-        refuse_sums(counts)
     prepared = Prepared.of(
         count_by,
         x,

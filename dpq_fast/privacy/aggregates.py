@@ -192,10 +192,10 @@ def noise_of_rho(rho: float, units: int) -> tuple[float, bool]:
     def cost(epsilon: float) -> float:
         return discrete_laplace_rho(epsilon, units)
 
-    laplace = largest_for_rho(cost, rho, rate * (1.0 - 2.0**-50))
-    if laplace * laplace > 2.0 * rate * rate:
-        return laplace, False
-    return rate, True
+    even = math.sqrt(2.0) * rate  # the epsilon of Laplace noise of the same variance
+    if cost(even) > rho:
+        return rate, True
+    return largest_for_rho(cost, rho, even), False
 
 
 class MeanStep(NamedTuple):

@@ -1686,9 +1686,9 @@ def two_clips_case() -> Case:
     def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
         found: list[Hashable] = []
 
-        def clip(self: Any, clips: Any, widest: Any = None) -> Any:
+        def clip(self: Any, clips: Any) -> Any:
             found.append(tuple(np.searchsorted(ends, clips).tolist()))
-            return CLIPPED(self, clips, widest)
+            return CLIPPED(self, clips)
 
         options = dict(lower=None, beta=BETA, epsilon=epsilon / 0.36, neighbors="add-remove")
         with mock.patch.object(aggregates.Clipping, "clip", clip):
