@@ -96,7 +96,10 @@ class Weights(Persons):
     def __repr__(self) -> str:
         return f"Weights(max_weight={self._largest!r})"
 
-    shown = property(__repr__)
+    @property
+    def shown(self) -> str:  # type: ignore[override]
+        """As of `Persons`."""
+        return repr(self)
 
     @property
     def named(self) -> list[tuple[str, Any]]:
